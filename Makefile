@@ -39,6 +39,12 @@ demo: $(STAMP) ## place the example deployments on the example fleet, through a 
 test: $(STAMP) ## the quick share of every test
 	$(PYTEST) -n auto -m "not gate and not soak and not e2e and not live"
 
+COVERED ?= tests/cluster tests/compose tests/placement tests/replica tests/routing
+.PHONY: coverage
+coverage: $(STAMP) ## the lines below the command line that a sample of the tests runs, the least covered files last; COVERED=tests/cel for another
+	-@$(BIN)/coverage run --source=function --data-file=.coverage -m pytest -n 0 -p no:cacheprovider -m "not gate and not soak" $(COVERED)
+	@$(BIN)/coverage report --data-file=.coverage --omit='function/cli/*,function/server/*,function/verify/*' --skip-covered --skip-empty --sort=-cover | tail -n 14
+
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy and the layers
 	$(BIN)/ruff check

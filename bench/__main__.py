@@ -29,7 +29,7 @@ from bench import fleets
 from bench.encode import Requests
 from bench.fleets import SIZES, Fleet, Size, churn, fleet
 from bench.server import server
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.runner import Function
 
 Transform = Callable[[Fleet], Fleet]

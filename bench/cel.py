@@ -21,7 +21,7 @@ from celpy.adapter import json_to_cel
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from function.cel import OutcomeCache, bind_device, compile_device  # noqa: E402 - after the path is known
+from function.cel import OutcomeMemo, bind_device, compile_device  # noqa: E402 - after the path is known
 from function.cel.checker import state as levels  # noqa: E402
 from function.cel.selector import compiled  # noqa: E402
 from tests.cel.devices import H200  # noqa: E402
@@ -84,8 +84,8 @@ def compare() -> None:
         parse, evaluate = interpreter(theirs or ours)
         assert selector.evaluate(subject).matched
         assert evaluate()
-        compiling, parsing = best(lambda text=ours: compiled(text, levels.DEVICE), parse, times=30)  # type: ignore[misc]
-        (evaluating,) = best(lambda one=selector: one.evaluate(subject), times=2000)  # type: ignore[misc]
+        compiling, parsing = best(lambda text=ours: compiled(text, levels.DEVICE), parse, times=30)
+        (evaluating,) = best(lambda one=selector: one.evaluate(subject), times=2000)
         (their_evaluating,) = best(evaluate, times=50)
         compile_ratios.append(compiling / parsing)
         evaluate_ratios.append(their_evaluating / evaluating)
@@ -100,7 +100,7 @@ def compare() -> None:
 
 def reuse(devices: int) -> None:
     """Print how many evaluations a request costs, with and without its memory."""
-    evaluations, calls = OutcomeCache(), 0
+    evaluations, calls = OutcomeMemo(), 0
     for index in range(devices):
         attributes = ATTRIBUTES | {"uuid": {"string": f"GPU-{index}"}}
         subject = bind_device(driver="gpu.nvidia.com", attributes=attributes, capacity=CAPACITY)

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.runner import Function
 from tests.support import build
 from tests.support.world import World

@@ -1,9 +1,11 @@
-"""An hour of a fleet at work, over real gRPC: python -m bench.day [--minutes 60] [--deployments 200].
+"""An hour of a fleet at work, over real gRPC: python -m bench.day [--crossplane 2.3] [--minutes 60].
 
-Every deployment is called when its answer's time to live has run out and whenever it or a replica of it
-changes, and what it answers is applied, as Crossplane does. What happens: replicas restart and turn Ready
-again, images are edited, clusters write their status. Time is virtual, so nothing is waited for; the CPU time
-is that of our server's process. parse: what the protobuf runtime alone takes to parse the same requests.
+Every deployment is reconciled when its answer's time to live has run out and whenever it or a replica of it
+changes, and what it answers is applied, as Crossplane does: up to 2.3 what an answer states is fetched and
+the function called again, from 2.4 on it comes with the first call, and is watched. `--block` has the whole
+fleet in every call, as a bootstrap block does. What happens: replicas restart and turn Ready again, images
+are edited, clusters write their status. Time is virtual, so nothing is waited for; the CPU time is that of
+our server's process. parse: what the protobuf runtime alone takes to parse the same requests.
 """
 
 from __future__ import annotations
@@ -26,16 +28,20 @@ from rich.table import Table
 from bench import fleets, stored
 from bench.encode import Requests
 from bench.fleets import Fleet, Size
+from bench.rest import Reconciled, reconcile, selected
 from bench.server import server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from bench.rest import Selectors
     from bench.server import Server
     from bench.stored import Plain
 
 HOUR = 3600.0
 REPLICAS, POOLS = 3, 4
+WATCHING = "2.4"
+"""From this version on required resources are watched and seeded."""
 STARTING = 120.0
 """Seconds from the restart of a replica to its Ready."""
 FOLLOW_UP = 1.0
@@ -56,6 +62,10 @@ class World:
     fleets: list[Fleet]
     """One for each deployment: the same clusters and replicas, and its own observed ones."""
     draw: random.Random
+    crossplane: str
+    """The version, or "block": any version, with a bootstrap block."""
+    stated: dict[int, Selectors] = field(default_factory=dict)
+    """What the last answer about each deployment states: seeded and watched from 2.4 on."""
     due: list[tuple[float, int, str]] = field(default_factory=list)
     """Time, deployment, and why."""
     next_ttl: dict[int, float] = field(default_factory=dict)
@@ -66,6 +76,33 @@ class World:
         metadata = document["metadata"]
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
         self.requests.refresh([document])
+
+    def reconcile(self, number: int, call: Callable[[bytes], bytes]) -> Reconciled:
+        """Reconcile a deployment."""
+        self.requests.fleet = fleet = self.fleets[number]
+        if self.crossplane == "block":
+            content = self.requests.next()
+            return Reconciled(1, len(content), {}, pb.RunFunctionResponse.FromString(call(content)))
+        of_kind = {"InferenceCluster": fleet.clusters, "ModelReplica": fleet.replicas}
+
+        def request(stated: Selectors, context: bytes) -> bytes:
+            required = {
+                name: list(selected(selector, of_kind.get(selector.kind, ())))
+                for name, selector in stated.items()
+            }
+            return self.requests.next(required, context)
+
+        seeds = self.stated.get(number, {}) if self.crossplane == WATCHING else {}
+        made = reconcile(request, call, seeds)
+        self.stated[number] = made.stated
+        return made
+
+    def watchers(self, document: Plain) -> Iterator[int]:
+        """Yield the deployments that are woken by a write to an object."""
+        for number, stated in self.stated.items() if self.crossplane == WATCHING else ():
+            of_kind = [one for one in stated.values() if one.kind == document["kind"]]
+            if any(True for selector in of_kind for _ in selected(selector, [document])):
+                yield number
 
 
 def deployment(number: int) -> Plain:
@@ -78,7 +115,7 @@ def deployment(number: int) -> Plain:
     return made
 
 
-def world(clusters: int, deployments: int, seed: int) -> World:
+def world(clusters: int, deployments: int, seed: int, crossplane: str) -> World:
     """Return a fleet on which every deployment has its replicas, Ready."""
     draw = random.Random(seed)
     listed = [fleets.cluster(draw, number, POOLS) for number in range(clusters)]
@@ -91,7 +128,7 @@ def world(clusters: int, deployments: int, seed: int) -> World:
     own_fleets = [Fleet(one, listed, replicas, mine) for one, mine in zip(made, observed, strict=True)]
     requests = Requests(own_fleets[0], seed)
     requests.refresh(made)
-    return World(requests, own_fleets, draw)
+    return World(requests, own_fleets, draw, crossplane)
 
 
 def happenings(draw: random.Random, minutes: float) -> Iterator[tuple[float, str]]:
@@ -106,7 +143,10 @@ def happen(made: World, what: str, now: float) -> None:
     number = made.draw.randrange(len(made.fleets))
     own_fleet = made.fleets[number]
     if what == "cluster":
-        made.changed(made.draw.choice(own_fleet.clusters))
+        cluster = made.draw.choice(own_fleet.clusters)
+        made.changed(cluster)
+        for watcher in made.watchers(cluster):
+            heapq.heappush(made.due, (now, watcher, "change"))
         return
     if what == "edit":
         for engine in own_fleet.deployment["spec"]["template"]["spec"]["engines"]:
@@ -127,9 +167,8 @@ def _set_ready(made: World, replica: Plain, *, ready: bool) -> None:
     made.changed(replica)
 
 
-def apply(made: World, own_fleet: Fleet, content: bytes) -> tuple[float, bool]:
+def apply(made: World, own_fleet: Fleet, response: pb.RunFunctionResponse) -> tuple[float, bool]:
     """Store what an answer desires; return its time to live, and whether anything changed."""
-    response = pb.RunFunctionResponse.FromString(content)
     changed = False
     for key, resource in response.desired.resources.items():
         desired = json_format.MessageToDict(resource.resource)
@@ -155,7 +194,8 @@ def apply(made: World, own_fleet: Fleet, content: bytes) -> tuple[float, bool]:
 class Spent:
     """What an hour took."""
 
-    calls: Counter[str] = field(default_factory=Counter)
+    reconciles: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
     received: int = 0
     processor: float = 0.0
     """CPU seconds of the server."""
@@ -175,7 +215,6 @@ def play(made: World, running: Server, minutes: float) -> Spent:
     spent, end = Spent(), minutes * 60
     agenda = sorted(happenings(made.draw, minutes))
     for number in range(len(made.fleets)):
-        made.next_ttl[number] = made.draw.uniform(0, 60)
         heapq.heappush(made.due, (made.next_ttl[number], number, "ttl"))
     before = processor_seconds(running.process.pid)
     while made.due[0][0] < end or agenda:
@@ -198,15 +237,19 @@ def play(made: World, running: Server, minutes: float) -> Spent:
 
 def call(made: World, running: Server, number: int, why: str, now: float, spent: Spent) -> None:
     """Call for one deployment, and note when it is due again."""
-    made.requests.fleet = made.fleets[number]
-    content = made.requests.next()
-    ttl, changed = apply(made, made.fleets[number], running.call(content))
-    spent.calls["ttl" if why == "ttl" else "change"] += 1
-    spent.received += len(content)
-    if spent.calls.total() % PARSED_EVERY == 0:
-        started = time.process_time()
-        pb.RunFunctionRequest.FromString(content)
-        spent.parse += (time.process_time() - started) * PARSED_EVERY
+
+    def sent(content: bytes) -> bytes:
+        spent.calls += 1
+        if spent.calls % PARSED_EVERY == 0:
+            started = time.process_time()
+            pb.RunFunctionRequest.FromString(content)
+            spent.parse += (time.process_time() - started) * PARSED_EVERY
+        return running.call(content)
+
+    reconciled = made.reconcile(number, sent)
+    ttl, changed = apply(made, made.fleets[number], reconciled.response)
+    spent.reconciles["ttl" if why == "ttl" else "change"] += 1
+    spent.received += reconciled.sent
     if changed:
         heapq.heappush(made.due, (now + FOLLOW_UP, number, "change"))
     made.next_ttl[number] = now + ttl * made.draw.uniform(0.9, 1.1)
@@ -216,10 +259,11 @@ def call(made: World, running: Server, number: int, why: str, now: float, spent:
 def table(spent: Spent, minutes: float, what: str) -> Table:
     """Return the figures for an hour."""
     made = Table(title=f"an hour of {what}")
-    hours, calls = minutes * 60 / HOUR, spent.calls.total()
+    hours, calls = minutes * 60 / HOUR, spent.calls
     rows = {
-        "calls, because the time to live had run out": f"{spent.calls['ttl'] / hours:,.0f}",
-        "calls, because something had changed": f"{spent.calls['change'] / hours:,.0f}",
+        "reconciles, because the time to live had run out": f"{spent.reconciles['ttl'] / hours:,.0f}",
+        "reconciles, because something had changed": f"{spent.reconciles['change'] / hours:,.0f}",
+        "calls": f"{calls / hours:,.0f}",
         "received": f"{spent.received / hours / 1e9:.1f} GB, {spent.received / calls / 1e6:.2f} MB a call",
         "CPU seconds of the server": (
             f"{spent.processor / hours:.0f}, {spent.processor / calls * 1000:.1f} ms a call"
@@ -240,13 +284,16 @@ def table(spent: Spent, minutes: float, what: str) -> Table:
 @click.option("--deployments", default=200, show_default=True, help="Deployments of three replicas.")
 @click.option("--minutes", default=60.0, show_default=True, help="How long; figures are for an hour.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the fleet and of what happens.")
-def main(*, clusters: int, deployments: int, minutes: float, seed: int) -> None:
+@click.option("--crossplane", default=WATCHING, show_default=True, type=click.Choice(["2.3", WATCHING]))
+@click.option("--block", is_flag=True, help="A bootstrap block hands over the whole fleet in every call.")
+def main(*, clusters: int, deployments: int, minutes: float, seed: int, crossplane: str, block: bool) -> None:
     """Play it, and print the table."""
-    made = world(clusters, deployments, seed)
+    made = world(clusters, deployments, seed, "block" if block else crossplane)
     with server() as running:
-        for fleet in made.fleets:  # A server that has just started is another matter: bench has it as cold.
-            made.requests.fleet = fleet
-            apply(made, fleet, running.call(made.requests.next()))
+        for _ in range(2):  # A server that has just started is another matter: bench has it as cold.
+            for number, fleet in enumerate(made.fleets):
+                ttl, _ = apply(made, fleet, made.reconcile(number, running.call).response)
+                made.next_ttl[number] = made.draw.uniform(0, ttl)
         spent = play(made, running, minutes)
     size = Size(clusters, POOLS, sum(len(fleet.observed) for fleet in made.fleets))
     Console(width=120).print(table(spent, minutes, f"{size}, {deployments} deployments"))

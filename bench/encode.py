@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from bench.fleets import Fleet
 
@@ -82,15 +82,16 @@ class Requests:
         """Return one object in one of its orders."""
         return self.draw.choice(self.written[id(document)])
 
-    def next(self) -> bytes:
-        """Return the next request."""
+    def next(self, required: Mapping[str, list[Plain]] | None = None, context: bytes = b"") -> bytes:
+        """Return the next request: with the fleet as a bootstrap block delivers it, or with what is given."""
         fleet = self.fleet
+        if required is None:
+            required = {"clusters": fleet.clusters, fleet.listed: fleet.replicas}
         observed = [
             field(_number(pb.State, "resources"), field(1, key.encode()) + field(2, self.one(document)))
             for key, document in self.draw.sample(list(fleet.observed.items()), len(fleet.observed))
         ]
         state = field(_number(pb.State, "composite"), self.one(fleet.deployment)) + b"".join(observed)
-        required = [("clusters", fleet.clusters), (fleet.listed, fleet.replicas)]
         settings = [
             field(_number(pb.RunFunctionRequest, "input"), struct_of(self.draw, plain))
             for plain in (fleet.input,)
@@ -101,7 +102,8 @@ class Requests:
                 field(_number(pb.RunFunctionRequest, "meta"), field(1, b"bench")),
                 field(_number(pb.RunFunctionRequest, "observed"), state),
                 *settings,
-                *(self._required(name, items) for name, items in required),
+                *(self._required(name, items) for name, items in required.items()),
+                *((field(_number(pb.RunFunctionRequest, "context"), context),) if context else ()),
             )
         )
 

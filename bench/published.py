@@ -18,7 +18,7 @@ from rich.table import Table
 from bench.__main__ import CHURN, MEBI, Counting, Transform
 from bench.encode import Requests
 from bench.fleets import SIZES, Fleet, Size, by_charges, churn, fleet
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.runner import Function
 from function.server.intake import collect, collect_seldom
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 from crossplane.function.proto.v1 import run_function_pb2 as pb
@@ -22,11 +22,11 @@ from bench.server import server
 from function.wire import write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from bench.server import Server
+    from collections.abc import Callable, Iterable, Sequence
 
 Plain = dict[str, Any]
+Selectors: TypeAlias = "dict[str, pb.ResourceSelector]"
+"""What is required, by the name of the requirement."""
 SIZES = (10, 100, 1_000, 10_000)
 POOLS, REPLICAS = 4, 3
 INPUT = {
@@ -59,48 +59,60 @@ class World:
             "ModelDeployment": [self.deployment],
         }
 
-    def request(self, stated: Mapping[str, pb.ResourceSelector], context: bytes | None) -> bytes:
+    def request(self, stated: Selectors, context: bytes) -> bytes:
         """Return a request with what was stated, as Crossplane fetches it."""
         message = pb.RunFunctionRequest()
+        message.meta.tag = "a reconcile"
         message.observed.composite.resource.update(self.deployment)
         message.input.update(INPUT)
         for key, manifest in self.observed.items():
             message.observed.resources[key].resource.update(manifest)
         for name, selector in stated.items():
             message.required_resources[name].SetInParent()
-            for manifest in self._selected(selector):
+            for manifest in selected(selector, self._held.get(selector.kind, ())):
                 struct = message.required_resources[name].items.add().resource
                 struct.ParseFromString(write.struct(manifest))
-        if context is not None:
-            message.context.ParseFromString(context)
+        message.context.ParseFromString(context)
         return message.SerializeToString()
 
-    def _selected(self, selector: pb.ResourceSelector) -> Iterable[Plain]:
-        labels = dict(selector.match_labels.labels)
-        for manifest in self._held.get(selector.kind, ()):
-            metadata = manifest["metadata"]
-            if selector.HasField("match_name") and metadata["name"] != selector.match_name:
-                continue
-            if selector.HasField("namespace") and metadata.get("namespace") != selector.namespace:
-                continue
-            if labels.items() <= (metadata.get("labels") or {}).items():
-                yield manifest
+
+def selected(selector: pb.ResourceSelector, held: Iterable[Plain]) -> Iterable[Plain]:
+    """Yield those objects of a kind that a selector matches."""
+    labels = dict(selector.match_labels.labels)
+    for manifest in held:
+        metadata = manifest["metadata"]
+        if selector.HasField("match_name") and metadata["name"] != selector.match_name:
+            continue
+        if selector.HasField("namespace") and metadata.get("namespace") != selector.namespace:
+            continue
+        if labels.items() <= (metadata.get("labels") or {}).items():
+            yield manifest
+
+
+class Reconciled(NamedTuple):
+    """What a reconcile took, and its last answer."""
+
+    calls: int
+    sent: int
+    """Bytes of all requests."""
+    stated: Selectors
+    response: pb.RunFunctionResponse
 
 
 def reconcile(
-    world: World, running: Server, seeds: Mapping[str, pb.ResourceSelector]
-) -> tuple[int, int, dict[str, pb.ResourceSelector]]:
-    """Reconcile once; return the calls, the bytes sent, and what was stated in the end."""
-    stated, context, sent, calls = dict(seeds), None, 0, 0
-    before: dict[str, pb.ResourceSelector] | None = None
+    request: Callable[[Selectors, bytes], bytes], call: Callable[[bytes], bytes], seeds: Selectors
+) -> Reconciled:
+    """Reconcile once, as Crossplane does. `seeds`: what the last one stated, from 2.4 on."""
+    given, context, sent, calls = seeds, b"", 0, 0
+    before: Selectors | None = None
     while True:
-        content = world.request(stated, context)
+        content = request(given, context)
         sent, calls = sent + len(content), calls + 1
-        response = pb.RunFunctionResponse.FromString(running.call(content))
+        response = pb.RunFunctionResponse.FromString(call(content))
         now = dict(response.requirements.resources)
-        if now == before or (before is None and seeds and now.keys() <= stated.keys()):
-            return calls, sent, now
-        before = stated = now
+        if now == before or (before is None and seeds and now.keys() <= seeds.keys()):
+            return Reconciled(calls, sent, now, response)
+        given, before = {**seeds, **now}, now
         context = response.context.SerializeToString()
 
 
@@ -109,15 +121,15 @@ def measure(clusters: int, seed: int, times: int) -> Sequence[str]:
     world = World(clusters, seed)
     row = [f"{clusters:,}"]
     with server() as running:
-        _, _, seeds = reconcile(world, running, {})
+        seeds = reconcile(world.request, running.call, {}).stated
         for version in ({}, seeds):
-            reconcile(world, running, version)
+            reconcile(world.request, running.call, version)
             spent = []
             for _ in range(times):
                 started = running.processor
-                calls, sent, _ = reconcile(world, running, version)
+                made = reconcile(world.request, running.call, version)
                 spent.append(running.processor - started)
-            row += [str(calls), f"{sent / 1000:.1f} kB", f"{statistics.median(spent):.1f} ms"]
+            row += [str(made.calls), f"{made.sent / 1000:.1f} kB", f"{statistics.median(spent):.1f} ms"]
     return row
 
 

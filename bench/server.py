@@ -66,7 +66,7 @@ def server(*flags: str) -> Iterator[Server]:
     try:
         with grpc.insecure_channel(address, options=unlimited) as channel:
             grpc.channel_ready_future(channel).result(timeout=30)
-            yield Server(process, address, channel.unary_unary(METHOD))
+            yield Server(process, address, channel.unary_unary(METHOD))  # type: ignore[call-arg]
     finally:
         process.terminate()
         process.wait(timeout=60)

@@ -71,7 +71,7 @@ def bodies(size: Size, number: int, seed: int) -> list[bytes]:
 def called(address: str, contents: Sequence[bytes], at_once: int, seconds: float) -> Load:
     """Call for so many seconds, so many at a time."""
     with grpc.insecure_channel(address, OPTIONS) as channel, ThreadPoolExecutor(at_once) as pool:
-        call = channel.unary_unary(METHOD)
+        call = channel.unary_unary(METHOD)  # type: ignore[call-arg]
         started = time.perf_counter()
         until = started + seconds
 

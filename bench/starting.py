@@ -1,4 +1,4 @@
-"""What starting costs: CPU of `--version` and of completions, as ratios to `python -c pass`.
+"""What starting costs: CPU of small commands and of completions, as ratios to `python -c pass`.
 
     python -m bench.starting [ROUNDS]
 
@@ -19,10 +19,16 @@ BASELINE = "python -c pass"
 TYPED = ("fleet-scheduler wh", "fleet-scheduler whatif fleet.yaml --dr", "fleet-scheduler size qwen")
 
 
-def _cpu(words: list[str], more: dict[str, str]) -> float:
+def cpu(words: list[str], more: dict[str, str] | None = None) -> float:
     """Seconds of CPU that a program takes, its children included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, env=os.environ | more, stdout=subprocess.DEVNULL, check=False)
+    subprocess.run(
+        words,
+        env=os.environ | (more or {}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -33,6 +39,8 @@ def main() -> int:
     cases = {
         BASELINE: ([sys.executable, "-c", "pass"], {}),
         "fleet-scheduler --version": ([PROGRAM, "--version"], {}),
+        "fleet-scheduler class --list": ([PROGRAM, "class", "--list"], {}),
+        "fleet-scheduler plan example": ([PROGRAM, "plan", "example"], {}),
     }
     for typed in TYPED:
         at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), COMPLETE: "bash_complete"}
@@ -40,7 +48,7 @@ def main() -> int:
     least = dict.fromkeys(cases, float("inf"))
     for _ in range(rounds):
         for name, (words, more) in cases.items():
-            least[name] = min(least[name], _cpu(words, more))
+            least[name] = min(least[name], cpu(words, more))
     for name, seconds in least.items():
         print(f"{name:48} {seconds:6.2f} s  {seconds / least[BASELINE]:5.1f} x")
     return 0

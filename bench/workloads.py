@@ -75,7 +75,7 @@ def floor(size: int, connection: Connection) -> None:
     """Serve what takes any bytes and returns `size`, and nothing else, until the connection says so."""
     content = b"x" * size
 
-    class Echo(grpc.GenericRpcHandler):
+    class Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
         def service(self, _details: Any) -> Any:
             return grpc.unary_unary_rpc_method_handler(lambda _request, _context: content)
 
@@ -105,7 +105,7 @@ def measured(calls: int) -> dict[str, list[float]]:
         empty = context.Process(target=floor, args=(size, theirs), daemon=True)
         empty.start()
         with grpc.insecure_channel(f"127.0.0.1:{ours.recv()}") as channel:
-            nothing = channel.unary_unary(METHOD)
+            nothing = channel.unary_unary(METHOD)  # type: ignore[call-arg]
             timed(nothing, again[0])
             for other, one in zip(others, again, strict=True):
                 times["floor"].append(timed(nothing, one))

@@ -18,8 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from function.runner import Function
+from tests.cluster import build as clusters_of
+from tests.replica import build as replicas
+from tests.replica.provider import applied
+from tests.routing import build as routing
 from tests.support import build
-from tests.support.cases import ask, one, single
+from tests.support.any_request import AnyRequest
+from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
 from tests.support.world import World
 
 if TYPE_CHECKING:
@@ -46,7 +51,9 @@ class Case:
     kind: str
     what: str
     size: int
-    world: World
+    world: World | AnyRequest
+    plain: AnyRequest | None = None
+    """The same call about an object of that kind that is nothing special."""
 
 
 def device(number: int) -> Plain:
@@ -128,11 +135,11 @@ def cases() -> Iterator[Case]:
     for mode in ("DoNotSchedule", "ScheduleAnyway"):
         spread = {"topologySpread": [{"topologyKey": f"k{at}", "whenUnsatisfiable": mode} for at in range(8)]}
         yield of("topologySpread", f"8 keys {mode}, 200 replicas", ask(200, placement=spread), many)
-    ways = [{"name": f"w{at}", "count": 1 + at, "selectors": [{"cel": build.GPUS}]} for at in range(8)]
-    requests = [{"name": f"r{at}", "firstAvailable": ways} for at in range(16)]
-    shared = [{"matchAttribute": f"{build.GPU}/uuid"}]
-    searched = [single(*requests, name=f"e{at}", constraints=shared) for at in range(8)]
-    yield of("firstAvailable", "8 engines x 16 requests x 8 ways", ask(engines=searched), many)
+    for engines_asked, requests, ways in ((8, 16, 8), (1, 5, 3), (1, 4, 4), (1, 16, 6)):
+        searched = [served(at, requests, ways) for at in range(engines_asked)]
+        what = f"{engines_asked} engines x {requests} requests x {ways} ways, 400 devices"
+        yield of("firstAvailable", what, ask(engines=searched), many)
+    yield from beyond(many)
     container = {"name": "engine", "image": "x", "args": ["a" * 30_000] * 45}
     selected = {
         "nodeSelector": {"devices": [build.request()]},
@@ -152,7 +159,100 @@ def cases() -> Iterator[Case]:
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
 
 
-def seconds(world: World) -> float:
+def served(engine: int, requests: int, ways: int) -> Plain:
+    """An engine whose requests are served in several ways that share what no two devices have in common."""
+    ranked = [build.request(f"w{at}", 1 + at) for at in range(ways)]
+    asked = [{"name": f"e{engine}-r{at}", "firstAvailable": ranked} for at in range(requests)]
+    return single(*asked, name=f"e{engine}", constraints=[{"matchAttribute": f"{build.GPU}/uuid"}])
+
+
+def beyond(clusters: list[Plain]) -> Iterator[Case]:
+    """Large fleets, many deployments before ours, and the objects of other handlers."""
+    large = fleet(1_000)
+    for mode in ("DoNotSchedule", "ScheduleAnyway"):
+        spread = {"topologySpread": [{"topologyKey": f"k{at}", "whenUnsatisfiable": mode} for at in range(8)]}
+        wanted = ask(200, placement=spread)
+        size = len(json.dumps(wanted))
+        yield Case("topologySpread", f"8 keys {mode}, 1,000 clusters", size, World(wanted, large))
+    tight = [
+        one(f"c{at:04}", pools=pools_of(*[nodes - (at * 7 + on * 3) % 5 for on, nodes in enumerate(TIGHT)]))
+        for at in range(1_000)
+    ]
+    hard = ask(200, engines=sized(*HARD))
+    yield Case("engines", "8 that hardly fit, 1,000 clusters", len(json.dumps(hard)), World(hard, tight))
+    ours = named(ask(), "ours", "2026-03-01T09:00:00Z")
+    hostile = [
+        named(ask(engines=engines([f'{UUID} != "{"x" * 900}-{number}-{at}"' for at in range(28)])), *before)
+        for number in range(20)
+        for before in [(f"hostile-{number}", "2026-03-01T07:00:00Z")]
+    ]
+    more = {"all-deployments": [*hostile, ours], "all-caches": []}
+    size = len(json.dumps(hostile[0]))
+    world = World(ours, clusters[:10], input=GLOBAL, more=more)
+    yield Case("another's selectors", "20 deployments, 28 kB of text each", size, world)
+    env = [
+        [
+            {"name": f"V{at}", "valueFrom": {"secretKeyRef": {"name": f"s{e}-{at}", "key": "k"}}}
+            for at in range(128)
+        ]
+        for e in range(8)
+    ]
+    secret = replicas.replica(*[replicas.gang(f"e{at}", env=env[at]) for at in range(8)])
+    scene = replicas.Scene(secret, input=replicas.config(secrets="Mirror", status="Engines"))
+    usual = replicas.Scene(replicas.replica())
+    size = len(json.dumps(secret))
+    yield Case("ModelReplica", "1,024 mirrored Secrets", size, scene.asked, usual.asked)
+    held = scene.but(observed=applied(replicas.run(scene)))
+    yield Case("ModelReplica", "the same, observed", size, held.asked, usual.asked)
+    long = replicas.replica(
+        *[
+            replicas.engine(f"e{at}", replicas.member(args=["a" * 30_000] * 5, claims=claims))
+            for at in range(8)
+            for claims in [[replicas.claim(f"g{on}", 1, "true && " * 20 + "true") for on in range(16)]]
+        ]
+    )
+    size = len(json.dumps(long))
+    yield Case("ModelReplica", "8 engines, 128 claims, 1.2 MB", size, replicas.Scene(long).asked, usual.asked)
+    yield from services()
+    yield from published()
+
+
+def services() -> Iterator[Case]:
+    """A service of as many selectors as there may be, and as many endpoints as fit into a request."""
+    labels = {f"l{at}": "x" * 60 for at in range(16)}
+    groups = [routing.group(weight=at + 1, priority=at, **labels) for at in range(16)]
+    made = routing.service(*groups)
+    endpoints = [routing.endpoint(f"e-{at:04}", labels=labels) for at in range(500)]
+    required = {f"endpoints-{at}": endpoints for at in range(16)}
+    usual = AnyRequest(routing.service(), {}, {"endpoints-0": endpoints[:2]}, routing.INPUT)
+    size = len(json.dumps(made))
+    call = AnyRequest(made, {}, required, routing.INPUT)
+    yield Case("ModelService", "16 selectors, 500 endpoints of each", size, call, usual)
+
+
+def published() -> Iterator[Case]:
+    """A cluster whose pools have classes as large as they may be."""
+    values = {"list": {"string": [f"value-{at}" for at in range(64)]}}
+    large = [
+        {
+            "name": f"d{at}",
+            "driver": "gpu.example.com",
+            "deviceClassName": "gpu.example.com",
+            "count": 8,
+            "attributes": {f"a{on}": values for on in range(32)},
+            "capacity": {f"c{on}": {"value": "80Gi"} for on in range(32)},
+        }
+        for at in range(16)
+    ]
+    pools = [{"name": f"p{at}", "className": f"k{at}", "nodeCount": 9} for at in range(8)]
+    required = {f"class-k{at}": [clusters_of.inference_class(f"k{at}", devices=large)] for at in range(8)}
+    call = AnyRequest(clusters_of.cluster(*pools), {}, required)
+    usual = AnyRequest(clusters_of.cluster(pools[0]), {}, {"class-k0": [clusters_of.inference_class("k0")]})
+    size = len(json.dumps(required["class-k0"][0]))
+    yield Case("InferenceClass", "16 devices, 32 lists of 64; 8 pools", size, call, usual)
+
+
+def seconds(world: World | AnyRequest) -> float:
     """CPU seconds of a first call."""
     content = world.message().SerializeToString()
     function = Function(log=Silent())
@@ -172,7 +272,7 @@ def main(only: str) -> None:
         table.add_column(head, justify="left" if head in ("kind", "object") else "right")
     for case in cases():
         if only in case.kind:
-            world = replace(case.world, deployment=plain, input=None, more={})
+            world = case.plain or replace(case.world, deployment=plain, input=None, more={})
             figures = (f"{seconds(made):.2f}" for made in (case.world, world))
             table.add_row(case.kind, case.what, f"{case.size / 1000:.1f}", *figures)
     Console(width=110).print(table)

@@ -5,12 +5,13 @@ To add a kind, add its room and one row of `HANDLERS`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from function.api.names import read_key
 from function.api.text import one_line
-from function.boundary import NoReuse, Response, Result, text_at
+from function.boundary import Costs, NoReuse, Request, Requirement, Response, Result, Reuse, text_at
 from function.cluster import handler as cluster
 from function.cluster import inference_class
 from function.deployment import handler as deployment
@@ -18,11 +19,6 @@ from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
 from function.replica import handler as replica
 from function.routing import endpoint, service
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from function.boundary import Costs, Request, Requirement, Reuse
 
 NO_REUSE = NoReuse()
 

@@ -8,7 +8,7 @@ answered by desiring again what is observed:
 - `key_of`, `steadfast`: an Object of provider-kubernetes never becomes another remote object (Law C).
 - `InternalError`: an error of our own. Every condition says so, the composite is not Ready, nothing leaves.
 
-What is in doubt is decided where it is read (`scheduler.retain`, a handler's reader); what doubt does is
+What is in doubt is decided where it is read (`scheduler.schedule`, a handler's reader); what doubt does is
 decided here and nowhere else.
 
 Law 2 is about replicas: none leaves but for one of the seven reasons of docs/how-it-schedules.md. Law C is
@@ -29,22 +29,17 @@ about whatever the other handlers compose, and is cited by these numbers:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from function.api.model import mapping
 from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
-from function.boundary import Condition, Desired, text_at
+from function.boundary import Condition, Desired, Document, Plain, Request, Requirement, text_at
 from function.objects import KIND as OBJECT_KIND
-from function.objects import NOTE, identity_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from function.boundary import Document, Plain, Request, Requirement
-    from function.objects import ObservedObject
+from function.objects import NOTE, ObservedObject, identity_of
 
 INTERNAL_ERROR_TEXT = (
     "The fleet scheduler failed on this request; nothing was changed. Its log has the details."
@@ -130,7 +125,7 @@ def as_observed(
         plain = {}
     metadata = _again(mapping(plain.get("metadata")), namespace)
     if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
-        kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
+        kept = {key: value for key, value in plain.items() if key != "status"}
         return {**kept, "metadata": metadata}
     again = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
     applied = {field: plain[field] for field in fields if field in plain}

@@ -6,14 +6,11 @@ conditions Accepted and ResolvedRefs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from function.api.model import condition_of, mapping, mappings, string
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.boundary import Plain
+from function.boundary import Plain
 
 API_VERSION = "gateway.networking.k8s.io/v1"
 ROUTE, GATEWAY = "HTTPRoute", "Gateway"

@@ -116,7 +116,7 @@ def _serve(settings: Settings, log: Any) -> int:
 
     def build(metrics: Metrics) -> Function:
         from function import runner  # noqa: PLC0415 - takes longest to import
-        from function.boundary.parse_cache import Memory  # noqa: PLC0415 - as above
+        from function.boundary.memory import Memory  # noqa: PLC0415 - as above
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
         memory = Memory(settings.reuse_bytes) if settings.reuse_bytes else None

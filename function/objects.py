@@ -11,16 +11,12 @@ the same Object leaves the old remote object behind, for ever: see `fail_static`
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.model import condition_of, conditions_of, mapping, number, string
-from function.boundary import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from function.boundary import Document, Plain, Shape
+from function.boundary import Document, Plain, Shape, Unreadable
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 KIND = "Object"
@@ -150,7 +146,7 @@ class ObservedObject:
     leaving: bool = False
     """Whether it, or its remote object, is being deleted."""
     note: str = ""
-    """What was known of its pods when it was edited last, see `replica.evidence`."""
+    """What was known of its pods when it was edited last, see `replica.state`."""
 
     @property
     def is_created(self) -> bool:
@@ -254,7 +250,10 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         synced_message=synced_message,
         pending=_is_pending(metadata, status),
         note=_note_of(metadata) or _note_of(mapping(manifest.get("metadata"))),
-        leaving=any(_is_deleted(held) for held in (metadata, mapping((remote or {}).get("metadata")))),
+        leaving=any(
+            bool(held.get("deletionTimestamp"))
+            for held in (metadata, mapping((remote or {}).get("metadata")))
+        ),
     )
 
 
@@ -289,10 +288,6 @@ def _last_applied(remote: Mapping[str, Plain]) -> Mapping[str, Plain] | None:
     except (ValueError, RecursionError):
         return None
     return manifest if isinstance(manifest, dict) else None
-
-
-def _is_deleted(metadata: Mapping[str, Plain]) -> bool:
-    return bool(metadata.get("deletionTimestamp"))
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

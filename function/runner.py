@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from function import dispatch, wire
-from function.boundary import text_at
-from function.boundary.parse_cache import Memory, Session
+from function.boundary import Requirement, Response, text_at
+from function.boundary.memory import Memory, Session
+from function.dispatch import HandlerRun
 from function.fail_static import internal_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Requirement, Response
-    from function.dispatch import HandlerRun
 
 _CHAIN = 10  # Causes of an exception to name; they can go round in circles.
 _FRAMES = 30

@@ -5,16 +5,12 @@ An event on every call would be one every few seconds for as long as a problem l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from function.api.model import conditions_of
 from function.api.reasons import CONDITION_REASONS
-from function.boundary import Result
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.boundary import Condition, Plain
+from function.boundary import Condition, Plain, Result
 
 RESPONSIVE = "Responsive"
 """Crossplane's own condition: False while its circuit breaker is open for the composite."""

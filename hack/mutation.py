@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from function.cel.syntax.grammar import table
+from function.cel.syntax.parser import table
 from hack.mutants import broken, mutants, running, same
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ the field, and costs exactly the object it stands in.
 from function.api.cache import ModelCache
 from function.api.cluster import InferenceCluster, Pool
 from function.api.declared_cluster import InferenceClass
-from function.api.deployment import ModelDeployment
+from function.api.deployment import DeviceRequest, Engine, Member, ModelDeployment
 from function.api.devices import Device
-from function.api.engine import DeviceRequest, Engine, Member
 from function.api.fault import Fault, Malformed
 from function.api.inputs import SchedulerConfig
 from function.api.replica import ModelReplica, StampedEngine, StampedMember, StampedRequest

@@ -11,20 +11,16 @@ each of its replicas claims.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pydantic import field_validator, model_validator
 
 from function.api.devices import Published
 from function.api.model import MAX_COUNT, MAX_NODES, Count, Flag, Model, Name, Nodes
-from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from function.api.replica import ModelReplica
+from function.api.replica import ModelReplica, StampedConstraint, StampedEngine, StampedMember, StampedRequest
 
 ShareFields: TypeAlias = tuple[int, int, bool]
 """What a share says: replicas, nodes of all of them, whether they are being deleted."""

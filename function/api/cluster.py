@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from pydantic import Field, model_validator
 
 from function.api.devices import Attributes, Device, DeviceList, Devices, SharedDevices
-from function.api.model import CelVersion, ConditionStatus, Metadata, Model, Name, Nodes, condition
+from function.api.model import (
+    STANDARD,
+    CelVersion,
+    ConditionStatus,
+    Metadata,
+    Model,
+    Name,
+    Nodes,
+    Stack,
+    condition,
+    mapping,
+    number,
+)
 from function.api.taints import Taint
 from function.api.text import latest, seconds_of
-from function.api.workload import STANDARD, Stack
-from function.boundary import PACKED
-from function.cel import Subject, bind_node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from function.boundary import Shape
-
+from function.boundary import PACKED, Shape
+from function.cel.subject import Subject, bind_node
 
 # A pool of nodes of a cluster: as it is declared, as it is published, and as the scheduler sees it.
 
@@ -67,6 +73,20 @@ class PublishedPool(Model):
     fabric: Fabric | None = None
     overcommitted: Any = None
     """True where its replicas hold more than it has; anything else is no fault of the pool."""
+    usable: Any = None
+    """What was seen of its nodes; whatever stands there, it is no fault of the pool."""
+
+    @property
+    def unusable(self) -> int:
+        """Nodes that are declared and known to be of no use; none where that is in doubt."""
+        usable = number(mapping(self.usable).get("nodes"), self.nodes)
+        return self.nodes - usable if 0 <= usable < self.nodes else 0
+
+    @property
+    def to_come(self) -> int:
+        """Of the nodes that can be counted on, those that are added once they are needed."""
+        later = number(mapping(self.usable).get("toCome"), 0)
+        return later if 0 < later <= self.nodes - self.unusable else 0
 
 
 DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
@@ -102,6 +122,10 @@ class Pool:
     """Whether no two pods of an engine may share a node."""
     shared: SharedDevices | None = None
     """What its device list shares with the lists of equal content, which are recognised by it."""
+    unusable: int = 0
+    """Of its nodes, those that new replicas cannot count on."""
+    to_come: int = 0
+    """Of the others, those that are not there yet and are added once they are needed."""
 
     @property
     def device_key(self) -> DeviceKey:
@@ -128,7 +152,14 @@ class Pool:
         """The pool's name, its number of nodes, and the text that decides which engines fit."""
         published = None if self.devices is None else [_device_parts(device) for device in self.devices]
         parts = [
-            *(self.name, self.nodes, self.class_name, self.attributes, self.accounting, self.fabrics),
+            *(
+                self.name,
+                (self.nodes, self.unusable, self.to_come) if self.unusable or self.to_come else self.nodes,
+                self.class_name,
+                self.attributes,
+                self.accounting,
+                self.fabrics,
+            ),
             published,
         ]
         parts = [*parts, self.cel_version] if self.cel_version else parts
@@ -159,6 +190,8 @@ def completed(published: PublishedPool, declared: NodePool | None, cel_version: 
         cel_version=cel_version,
         across_nodes=bool(declared and declared.across_nodes),
         shared=_shared(published.devices),
+        unusable=published.unusable,
+        to_come=published.to_come,
     )
 
 
@@ -195,6 +228,7 @@ POOL_FIELDS: dict[str, Shape | None] = {
     "accounting": None,
     "fabric": None,
     "overcommitted": None,
+    "usable": None,
 }
 """The fields scheduling reads of a published pool."""
 
@@ -334,6 +368,10 @@ class InferenceCluster(Model):
             parts.append(self.spec.stack)
         if self.overcommitted:
             parts.append(sorted(self.overcommitted))
+        if self.exceeded:
+            parts.append({"exceeded": sorted(self.exceeded)})
+        if self.awaiting:
+            parts.append({"awaiting": sorted(self.awaiting)})
         return canonical_text(parts)
 
     @cached_property
@@ -341,6 +379,32 @@ class InferenceCluster(Model):
         """The pools that hold more than they have, as far as the cluster says so."""
         published = (self.status.gpu_pools or ()) if self.status else ()
         return frozenset(pool.name for pool in published if pool.overcommitted is True)
+
+    @cached_property
+    def exceeded(self) -> frozenset[str]:
+        """The pools that hold more than can be used of them, as far as the cluster says so."""
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        return frozenset(pool.name for pool in published if mapping(pool.usable).get("exceeded") is True)
+
+    @cached_property
+    def unusable_nodes(self) -> dict[tuple[str, str], int]:
+        """Nodes that new replicas cannot count on, by its name and the pool's: of pools that have some."""
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        lacking = (pool for pool in published if pool.usable is not None and pool.unusable)
+        return {(self.name, pool.name): pool.unusable for pool in lacking}
+
+    @cached_property
+    def nodes_to_come(self) -> dict[tuple[str, str], int]:
+        """Nodes that are added once they are needed, by its name and the pool's: of pools that have some."""
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        growing = (pool for pool in published if pool.usable is not None and pool.to_come)
+        return {(self.name, pool.name): pool.to_come for pool in growing}
+
+    @cached_property
+    def awaiting(self) -> frozenset[str]:
+        """The pools that hold more than is there yet, as far as the cluster says so."""
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        return frozenset(pool.name for pool in published if mapping(pool.usable).get("awaiting") is True)
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
-from function.api.model import Metadata, Model, Name, Whole
-from function.api.workload import STANDARD, Stack
-
-if TYPE_CHECKING:
-    from function.boundary import Document, Shape
-
+from function.api.model import STANDARD, Metadata, Model, Name, Stack, Whole, number
+from function.boundary import Document, Shape
 
 # InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.
 
@@ -109,8 +105,17 @@ class DeclaredPool(Model):
     attributes: Attributes | None = None
     accounting: Literal["Node", "Device"] | None = None
     fabric: Fabric | None = None
+    min_node_count: Any = None
     node_selector: dict[str, str] = {}
     """Labels that its nodes have; empty: the label modelplane.ai/pool."""
+    tolerations: Any = None
+    """What pods on it tolerate of its nodes; whatever stands there is no fault of what is published."""
+
+    @property
+    def grows(self) -> bool:
+        """Tell whether nodes are added to it when they are needed."""
+        stated = DEFAULT_NODES if self.node_count is None else self.node_count
+        return self.max_node_count is not None and number(self.min_node_count, stated) < self.max_node_count
 
     @property
     def nodes(self) -> int:

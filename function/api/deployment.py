@@ -2,23 +2,281 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from function.api.engine import (
-    ClusterExpression,
-    ClusterSelector,
-    Engine,
-    MemberReference,
-    ReplicaShape,
-    RequestReference,
-    members_of,
-    requests_of,
-)
-from function.api.model import CacheHolder, Count, Model, Name, Whole, refuse_twice
-from function.api.taints import Toleration
+from function.api.devices import MAX_DEVICES
+from function.api.model import Count, Keyed, MemoHolder, Model, Name, Role, Whole, refuse_twice
+from function.api.taints import DeviceToleration, Toleration
+from function.cel.selector import Selector, compile_cluster, compile_device, compile_node
+from function.cel.values import CompileError
+
+# The parts of a replica: engines, their members, and the devices that each member requests.
+#
+# A CEL selector as a field of an object: it holds its program, so that nobody looks one up by its text.
+
+
+class CelSelector(Keyed):
+    """One CEL expression; over what, each kind of it says."""
+
+    cel: str
+
+    @abstractmethod
+    def build(self, release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+
+    @cached_property
+    def by_release(self) -> dict[str, Selector | CompileError]:
+        """Its programs, and what is wrong with it, as Kubernetes releases read it."""
+        return {}
+
+    def compiled(self, release: str) -> Selector | CompileError:
+        """Its program as a Kubernetes release reads it, or what is wrong with it."""
+        outcome = self.by_release.get(release)
+        if outcome is None:
+            try:
+                outcome = self.build(release)
+            except CompileError as error:
+                # They hold this call's frames, and with them the request, until the collector comes by.
+                error.__traceback__ = error.__context__ = None
+                outcome = error
+            self.by_release[release] = outcome
+        return outcome
+
+    def program(self, release: str) -> Selector:
+        """Its program. Raises CompileError where it has none (`scheduler.selectors` asks first, once)."""
+        outcome = self.compiled(release)
+        if isinstance(outcome, CompileError):
+            raise outcome
+        return outcome
+
+
+class DeviceSelector(CelSelector):
+    """An expression over `device`."""
+
+    def build(self, release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_device(self.cel, release)
+
+
+class PoolSelector(CelSelector):
+    """An expression over `node`, which is the pool. No release has another reading of it."""
+
+    def build(self, _release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_node(self.cel)
+
+
+class ClusterExpression(CelSelector):
+    """An expression over `cluster`. No release has another reading of it."""
+
+    def build(self, _release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_cluster(self.cel)
+
+
+# clusterSelector: which clusters a new replica may use.
+
+
+class LabelRequirement(Model):
+    """A Kubernetes LabelSelectorRequirement."""
+
+    key: Name
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> LabelRequirement:
+        listed = self.operator in ("In", "NotIn")
+        if listed and not self.values:
+            raise ValueError(f"operator {self.operator} needs values")
+        if not listed and self.values:
+            raise ValueError(f"operator {self.operator} must not have values")
+        return self
+
+    def matches(self, labels: dict[str, str]) -> bool:
+        """Tell whether the labels meet the requirement. NotIn holds where the key is missing."""
+        if self.operator in ("Exists", "DoesNotExist"):
+            return (self.key in labels) == (self.operator == "Exists")
+        return (labels.get(self.key) in self.values) == (self.operator == "In")
+
+
+class ClusterSelector(Model):
+    """All of it must match; nothing set matches every cluster."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelRequirement, ...] = ()
+    cel: tuple[str, ...] = ()
+
+    @cached_property
+    def expressions(self) -> tuple[ClusterExpression, ...]:
+        """The texts in `cel`, with their programs."""
+        return tuple(ClusterExpression(cel=source) for source in self.cel)
+
+
+# Walk over what a deployment asks for: every member, and every way to satisfy each of its device requests.
+#
+# Each comes with the path of its field, in the order in which it is written: the primary engines, then
+# those of the alternatives.
+
+
+class MemberReference(NamedTuple):
+    """One member of one engine, and where it is written."""
+
+    path: str
+    shape: ReplicaShape
+    engine: Engine
+    member: Member
+
+
+class RequestReference(NamedTuple):
+    """One way to satisfy one device request, and where it is written."""
+
+    path: str
+    of: MemberReference
+    request: DeviceRequest
+    rank: int
+    """Its place in a prioritized list; 0 where there is only one way."""
+    sub: SubRequest
+
+
+def members_of(shapes: Iterable[ReplicaShape]) -> Iterator[MemberReference]:
+    """Every member of every engine of every shape."""
+    for number, shape in enumerate(shapes):
+        base = f"alternatives[{number - 1}].engines" if number else "engines"
+        for at, engine in enumerate(shape.engines):
+            for place, member in enumerate(engine.members):
+                yield MemberReference(f"{base}[{at}].members[{place}]", shape, engine, member)
+
+
+def requests_of(members: Iterable[MemberReference]) -> Iterator[RequestReference]:
+    """Every way to satisfy every device request of members."""
+    for reference in members:
+        for number, request in enumerate(reference.member.requests):
+            path = f"{reference.path}.nodeSelector.devices[{number}]"
+            for rank, sub in enumerate(request.ranked):
+                where = f"{path}.firstAvailable[{rank}]" if request.first_available else path
+                yield RequestReference(where, reference, request, rank, sub)
+
+
+MAX_TOLERATIONS = 16
+"""Of a request of a claim (Kubernetes)."""
+
+
+class SubRequest(Keyed):
+    """One way to satisfy a device request: so many devices that every selector matches."""
+
+    name: str = ""
+    count: Count = 1
+    selectors: tuple[DeviceSelector, ...] = ()
+    claim_selectors: tuple[DeviceSelector, ...] = ()
+    """They are about the device of a node (its uuid), which no class publishes: only the claim has them."""
+    tolerations: Annotated[tuple[DeviceToleration, ...], Field(max_length=MAX_TOLERATIONS)] = ()
+    """Taints of devices that its claim puts up with."""
+
+    @cached_property
+    def claimed_by(self) -> tuple[str, ...]:
+        """The claim's selectors: those matched against the fleet first, then those of the claim alone."""
+        return tuple(selector.cel for selector in (*self.selectors, *self.claim_selectors))
+
+
+class DeviceRequest(SubRequest):
+    """A DRA request: one set of devices, or the first available of several."""
+
+    name: Name
+    first_available: tuple[SubRequest, ...] = ()
+
+    @model_validator(mode="after")
+    def _of_one_way(self) -> DeviceRequest:
+        if self.first_available and self.claim_selectors:
+            raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
+        if self.first_available and self.tolerations:
+            raise ValueError("tolerations: not beside firstAvailable; every way has its own")
+        return self
+
+    @property
+    def ranked(self) -> tuple[SubRequest, ...]:
+        """The ways to satisfy the request, best first; itself where there is no list of them."""
+        return self.first_available or (self,)
+
+
+class MatchConstraint(Keyed):
+    """All named requests must share one value of the attribute."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: Name
+
+
+class NodeSelector(Keyed):
+    """The devices each pod of a member needs, and what its nodes must be like."""
+
+    devices: Annotated[tuple[DeviceRequest, ...], Field(max_length=MAX_DEVICES)] = ()
+    selectors: tuple[PoolSelector, ...] = ()
+    constraints: tuple[MatchConstraint, ...] = ()
+
+    @model_validator(mode="after")
+    def _unique(self) -> NodeSelector:
+        refuse_twice("devices", [request.name for request in self.devices])
+        return self
+
+
+class Worker(Model):
+    """How many pods a Worker member has."""
+
+    nodes: Count | None = None
+
+
+class Member(Model):
+    """One role of an engine and the pods that play it."""
+
+    role: Role = "Standalone"
+    worker: Worker | None = None
+    node_selector: NodeSelector | None = None
+    template: dict[str, Any] | None = None
+
+    @property
+    def pods(self) -> int:
+        """Pods per copy of the engine: `worker.nodes` for a Worker, else 1."""
+        return (self.worker.nodes or 1) if self.role == "Worker" and self.worker else 1
+
+    @property
+    def requests(self) -> tuple[DeviceRequest, ...]:
+        """The device requests; none for a member without a nodeSelector."""
+        return self.node_selector.devices if self.node_selector else ()
+
+
+class Engine(Model):
+    """A part of a replica: a gang of members that talk over one pool's fabric."""
+
+    name: Name
+    copies: Count = 1
+    phase: Literal["Prefill", "Decode"] | None = None
+    pool_policy: Literal["SinglePool", "SameFabric"] = "SinglePool"
+    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _roles(self) -> Engine:
+        roles = [member.role for member in self.members]
+        if len(set(roles)) < len(roles):
+            raise ValueError(f"members: the role {max(roles, key=roles.count)} is used twice")
+        return self
+
+
+class ReplicaShape(Model):
+    """One shape a replica may take: the primary engines (no name) or an alternative."""
+
+    name: str
+    engines: tuple[Engine, ...]
+
+    @cached_property
+    def spreads(self) -> bool:
+        """Tell whether some engine may stand on several pools of one fabric."""
+        return any(engine.pool_policy == "SameFabric" for engine in self.engines)
+
 
 # spec.placement: policy for the set of replicas. Changing it never changes a replica.
 
@@ -174,7 +432,7 @@ class DeploymentSpec(Model):
     template: ReplicaTemplate
 
 
-class ModelDeployment(CacheHolder):
+class ModelDeployment(MemoHolder):
     """The deployment whose replicas are placed."""
 
     spec: DeploymentSpec

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
@@ -13,11 +14,7 @@ from pydantic_core import PydanticCustomError
 from function.api.fault import Malformed, shown
 from function.api.model import ClaimKind, Model, Name, whole
 from function.boundary import Packed
-from function.cel import Subject, bind_device
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from function.cel.subject import Subject, bind_device
 
 # Typed attribute values and capacities, checked for form only.
 #
@@ -224,7 +221,7 @@ class DeviceList(tuple[Device, ...]):  # noqa: SLOT001 - a tuple with a field ha
 
 
 # A content is compared with another by its key, once for all clusters that publish it; who has its devices
-# keeps them here, so that nothing is remembered that the parse cache does not charge somebody for.
+# keeps them here, so that nothing is remembered that the memory of `boundary` does not charge somebody for.
 _DEVICES: WeakValueDictionary[bytes | str, Device] = WeakValueDictionary()
 _LISTS: WeakValueDictionary[bytes | str, SharedDevices] = WeakValueDictionary()
 

@@ -21,20 +21,26 @@ which composes nothing of what it cannot say.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from function.api.workload import HUGGING_FACE, KSERVE, Parallelism
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from function.api.workload import Container, PodTemplate, ServingSpec, Workload, WorkloadEngine
+from function.api.model import KSERVE
+from function.api.workload import (
+    HUGGING_FACE,
+    Container,
+    Parallelism,
+    PodTemplate,
+    ServingSpec,
+    Workload,
+    WorkloadEngine,
+)
 
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
 CACHE_VOLUMES = "pvc://modelcache-"
 """How the volumes of ModelCaches are called. All of them are in one namespace of a cluster."""
+PORT = 8000
+"""Where a pod takes requests."""
 DECODE_PORT = 8001
 """Where a decode engine listens unless it is started with another port, and where its sidecar expects it."""
 

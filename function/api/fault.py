@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pydantic import ValidationError
+from pydantic import ValidationError
 
 SHOWN = 60
 """How many characters of an offending value are shown. Values may be secrets; long ones may be absurd."""

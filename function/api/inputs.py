@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from function.api.deployment import PlacementPolicy
-from function.api.fault import shown
+from function.api.fault import Malformed, shown
 from function.api.model import CelVersion, Flag, Model, Name, Whole
 from function.api.names import CLUSTER_GATEWAY, DEFAULT_PORTS, SYSTEM_NAMESPACE
-from function.boundary import text_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from function.api.fault import Malformed
-    from function.boundary import Request
-
+from function.boundary import Request, text_at
 
 API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
     "fleet-scheduler.fn.modelplane.ai/v1alpha1"
@@ -206,6 +200,8 @@ class ClusterConfig(StepInput):
     """What of the charges: all that replicas hold of each pool, or only which hold more than they have."""
     accounting: Literal["Node", "Device"] | None = None
     """What is published for pools that do not say how they are charged; needs `publish: Attributes`."""
+    capacity: Literal["Declared", "Usable"] = "Declared"
+    """Whether pools publish how many of their nodes can be used; needs `publish: Attributes`."""
     gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
@@ -216,6 +212,8 @@ class ClusterConfig(StepInput):
     def _published(self) -> ClusterConfig:
         if self.accounting is not None and self.publish != "Attributes":
             raise ValueError("accounting: published only with publish: Attributes")
+        if self.capacity == "Usable" and self.publish != "Attributes":
+            raise ValueError("capacity: Usable is published only with publish: Attributes")
         return self
 
 

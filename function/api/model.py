@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -18,17 +19,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from function.api.fault import Fault, Malformed, faults_of, shown, shown_type
-from function.boundary import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from function.boundary import Document
-
+from function.boundary import Document, Unreadable
 
 Effect = Literal["NoSchedule", "NoExecute"]
 ClaimKind = Literal["DRA", "Synthetic"]
 Role = Literal["Standalone", "Leader", "Worker"]
+Stack = Literal["Standard", "KServe"]
+STANDARD: Final = "Standard"
+KSERVE: Final = "KServe"
 CelVersion = Literal["1.36", "1.37"]
 """Kubernetes releases whose selectors are known; see `function.cel.library.dialects`."""
 
@@ -153,14 +151,14 @@ class ConditionStatus(Model):
 C = TypeVar("C")
 
 
-class CacheHolder(Named):
+class MemoHolder(Named):
     """An object that what was found out about it lives with, and is forgotten with."""
 
     @cached_property
     def _caches(self) -> dict[type, object]:
         return {}
 
-    def cache_of(self, kind: type[C]) -> C:
+    def memo_of(self, kind: type[C]) -> C:
         """The one cache of a kind that lives as long as this object. It is no part of its value.
 
         Safe for many threads: at worst one of two caches that are made at once is forgotten.

@@ -12,13 +12,11 @@ somebody else, or that has no uid, is not this deployment.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from function.api.deployment import ModelDeployment
-    from function.api.names import Identity
-    from function.api.replica import ModelReplica
-    from function.boundary import Document
+from function.api.deployment import ModelDeployment
+from function.api.names import Identity
+from function.api.replica import ModelReplica
+from function.boundary import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
 
 
 class Level(Enum):
@@ -175,6 +173,8 @@ class Rejection(NamedTuple):
     needs: int | None = None
     free: int | None = None
     total: int | None = None
+    unusable: int = 0
+    """Of the total, what is declared and cannot be used."""
     parts: tuple[Rejection, ...] = ()
     """The rejections below this one: of the pools under an engine, of the engines under a cluster."""
 
@@ -198,6 +198,7 @@ class Rejection(NamedTuple):
             self.needs,
             self.free,
             self.total,
+            self.unusable,
             below,
         )
 
@@ -302,8 +303,8 @@ _ROWS = {
         *_problems("Unreachable"),
         *_progress("Published", "ClusterUnreadable"),
         *_problems("ClassMissing", "ClassUnreadable"),
-        *_progress("Verified"),
-        *_problems("Drift"),
+        *_progress("Verified", "Usable"),
+        *_problems("Drift", "NodesUnusable"),
     ),
     "ModelService": (
         *_milestones(Resolved="Endpoints of the preferred priority are selected"),

@@ -8,16 +8,13 @@ one is only ever charged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.model import Reader, mappings, string
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Document, Shape
+from function.boundary import Document, Shape
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from function.api.model import Model, Name, Named, Whole
-
-if TYPE_CHECKING:
-    from function.boundary import Document, Shape
+from function.boundary import Document, Shape
 
 
 class EndpointSpec(Model):

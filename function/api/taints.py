@@ -5,11 +5,14 @@ A taint keeps replicas away from a cluster (NoSchedule: new ones; NoExecute: all
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import model_validator
 
-from function.api.model import Effect, Model, Name
+from function.api.model import Effect, Model, Name, Whole
+
+GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""What every pod of ours tolerates of its node: the mark that keeps other pods off GPUs."""
 
 
 class Taint(Model):
@@ -47,6 +50,16 @@ class Toleration(Model):
         if self.operator == "Exists":
             return self.key in ("", taint.key)
         return self.key == taint.key and self.value == taint.value
+
+
+class DeviceToleration(Toleration):
+    """A tolerated taint of a device, as a claim has it. The claim's allocator reads it, and nobody here."""
+
+    toleration_seconds: Whole | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """The fields that are set, under the names of the API."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from function.cel.library.times import format_timestamp, parse_timestamp
 from function.cel.values import NANO, EvaluationError, Timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 LIMIT = 512
 """Characters of a condition's message."""

@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from function.api.deployment import CacheRef
-from function.api.engine import DeviceSelector, MatchConstraint, Worker
+from function.api.deployment import CacheRef, DeviceSelector, MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
-from function.api.model import CacheHolder, Count, Flag, Model, Name, Role, refuse_twice
+from function.api.model import Count, Flag, MemoHolder, Model, Name, Role, refuse_twice
 from function.api.names import RESERVED_PREFIXES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Document, Shape
-
+from function.api.taints import DeviceToleration
+from function.boundary import Document, Shape
 
 # Stacks: what runs the replicas of a cluster, and what deployments say for their sake.
 
-Stack = Literal["Standard", "KServe"]
-STANDARD: Final = "Standard"
-KSERVE: Final = "KServe"
 
 HUGGING_FACE = "hf://"
 """The scheme of a model that an engine can load by its name."""
@@ -168,6 +161,7 @@ class ClaimedRequest(Model):
     device_class_name: Name
     count: Count = 1
     selectors: tuple[DeviceSelector, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
 
 
 class WorkloadMember(Model):
@@ -252,7 +246,7 @@ class WorkloadSpec(Model):
         return self
 
 
-class Workload(CacheHolder):
+class Workload(MemoHolder):
     """A ModelReplica, read for its pods: its name is R in every name below it."""
 
     spec: WorkloadSpec

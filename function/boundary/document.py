@@ -7,11 +7,9 @@ the rest of a large object is never decoded.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Plain: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict. Integral numbers arrive as int."""

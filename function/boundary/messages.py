@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import eq
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from function.boundary.document import Document, Plain
+from function.boundary.document import Document, Plain
 
 
 class Resolution(Enum):
@@ -41,6 +39,15 @@ class Request:
     """The composite's status as earlier steps desire it."""
     stated: tuple[str, ...] = ()
     """The requirements that an earlier answer of this reconcile stated; all of them are delivered."""
+    seeded: bool = False
+    """An earlier call of this reconcile was seeded, see `watches`."""
+
+    def watches(self, requirements: Iterable[Requirement]) -> bool:
+        """Tell if Crossplane watches what is required: from 2.4 on, when it has been stated once.
+
+        It then hands over in the first call what the last reconcile stated (its seeds).
+        """
+        return self.seeded or (not self.stated and any(item.name in self.required for item in requirements))
 
     def resolution(self, name: str) -> Resolution:
         """Return whether a requirement was delivered, and with anything in it."""
@@ -121,6 +128,8 @@ class Response:
     results: tuple[Result, ...] = ()
     settled: bool = False
     """True when nothing is pending: the door picks the long time to live."""
+    woken: bool = False
+    """True when all that can end what is pending is stated as watched: then asking often is no use."""
     ttl: tuple[float | None, float | None] = (None, None)
     """Seconds (pending, settled) asked for by the function's input; None leaves it to the door's flags."""
     counts: Mapping[str, int] = field(default_factory=dict)

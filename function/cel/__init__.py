@@ -8,13 +8,19 @@ estimates the most that a selector may charge.
 `Selector.evaluate` says match, no match, error or cost.
 """
 
-from function.cel.checker.references import Comparison, Reference, published, respelt_operators, suggest
-from function.cel.checker.requirements import ReleaseRequirement
+from function.cel.checker.references import (
+    Comparison,
+    Reference,
+    ReleaseRequirement,
+    published,
+    respelt_operators,
+    suggest,
+)
 from function.cel.library import DIALECTS
 from function.cel.selector import (
     Conjunct,
     Outcome,
-    OutcomeCache,
+    OutcomeMemo,
     Selector,
     compile_cluster,
     compile_device,
@@ -29,7 +35,7 @@ __all__ = [
     "CompileError",
     "Conjunct",
     "Outcome",
-    "OutcomeCache",
+    "OutcomeMemo",
     "Reference",
     "ReleaseRequirement",
     "Selector",

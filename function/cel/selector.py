@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from function.cel.checker import state
 from function.cel.checker.check import check
-from function.cel.checker.references import Comparison, Projection, Reference, comparison, paths, references
-from function.cel.checker.requirements import ReleaseRequirement, requirements
+from function.cel.checker.references import (
+    Comparison,
+    Projection,
+    Reference,
+    ReleaseRequirement,
+    comparison,
+    paths,
+    references,
+    requirements,
+)
+from function.cel.checker.state import Checked, Environment
 from function.cel.cost import estimate
+from function.cel.evaluator.calls import Frame, Run
 from function.cel.evaluator.generator import generate
-from function.cel.library import DEFAULT, DIALECTS
+from function.cel.library import DEFAULT, DIALECTS, Dialect
 from function.cel.library.charges import LIMIT, STEPS
 from function.cel.library.quantity import FORM_MATTERS
+from function.cel.subject import ReadPath, Subject
 from function.cel.syntax.nodes import Call, Node, children
 from function.cel.syntax.parser import parse
 from function.cel.values import (
@@ -31,15 +42,6 @@ from function.cel.values import (
     Mistake,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from function.cel.checker.state import Checked, Environment
-    from function.cel.evaluator.code import Frame, Run
-    from function.cel.library import Dialect
-    from function.cel.subject import ReadPath, Subject
-
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
@@ -321,7 +323,7 @@ def compile_node(source: str) -> Selector:
 # Evaluate each selector once for all subjects of which it reads the same, within one request.
 
 
-class OutcomeCache:
+class OutcomeMemo:
     """A memory of outcomes and two counters. For one request and one thread."""
 
     def __init__(self, evaluate: Callable[[Program, Subject], Outcome] | None = None) -> None:

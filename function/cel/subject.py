@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeAlias
 
 from function.cel.library.quantity import Quantity, quantity, semver
 from function.cel.values import EvaluationError, Map, Value, is_int64
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
 
 ReadPath = tuple[str, ...]
 Layout: TypeAlias = "Callable[[Mapping[ReadPath, Value]], dict[str, Value]]"

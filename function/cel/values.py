@@ -6,11 +6,8 @@ built, except what one evaluation owns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 # The errors of a selector: a mistake in its text, an error while it runs, too much work.
 

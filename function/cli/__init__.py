@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 import click
 
 from function.cli.group import HELP, Group, Lazy
@@ -42,11 +40,17 @@ COMMANDS = {
 """What there is, and the question that it answers."""
 
 
-def _version() -> str:
+def _say_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form
+    if not value or context.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - reads mail headers
+
     try:
-        return version("function-fleet-scheduler")
+        number = version("function-fleet-scheduler")
     except PackageNotFoundError:
-        return "unknown (not installed)"
+        number = "unknown (not installed)"
+    click.echo(f"fleet-scheduler, version {number}")
+    context.exit()
 
 
 @click.group(
@@ -54,7 +58,14 @@ def _version() -> str:
     lazy=COMMANDS,
     context_settings={"help_option_names": HELP, "max_content_width": 100},
 )
-@click.version_option(_version(), prog_name="fleet-scheduler")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     r"""Ask the fleet scheduler on plain YAML: the same decision as in the cluster, explained.
 

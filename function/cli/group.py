@@ -176,9 +176,10 @@ class Group(click.Group):
         try:
             command: click.Command = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
-            if error.name not in EXTRA_MODULES:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRA_MODULES:
                 raise
-            sys.exit(f"fleet-scheduler {cmd_name}: needs {error.name}: pip install '{EXTRA}'")
+            sys.exit(f"fleet-scheduler {cmd_name}: needs {package}: pip install '{EXTRA}'")
         return command
 
     def resolve_command(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from function.cli.live.connection import Target
+    from function.cli.live import Target
 
 FINE, FINDINGS = 0, 2
 """Exit codes: all is well; the answer is not the one hoped for. BAD_INPUT is the third."""
@@ -67,7 +67,7 @@ class Names:
         # While an option waits for its value, click has not told the arguments apart yet.
         given = context.params.get("files") or context.args
         if not given:
-            from function.cli.live.connection import names_of  # noqa: PLC0415 - as above
+            from function.cli.live import names_of  # noqa: PLC0415 - as above
 
             return names_of(_target(context), self.kind)
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
@@ -78,7 +78,7 @@ class Names:
 
 def _target(context: click.Context) -> Target:
     """The control plane that the options given so far name, asked for no longer than somebody waits."""
-    from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+    from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
 
     given = context.params
     return Target(given.get("context") or "", given.get("kubeconfig") or "", COMPLETION_SECONDS)
@@ -120,7 +120,7 @@ def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def called(*, context: str, live: bool, kubeconfig: str, seconds: float, **more: Any) -> None:
-        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
 
         if live and more.get("files"):
             raise BadInput("--live reads the control plane: leave the files out")
@@ -138,9 +138,12 @@ def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def called(*, context: str, kubeconfig: str, seconds: float, **more: Any) -> None:
-        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+        target = None
+        if context or kubeconfig:
+            from function.cli.live import Target  # noqa: PLC0415 - only then
 
-        command(devices_of=Target(context, kubeconfig, seconds) if context or kubeconfig else None, **more)
+            target = Target(context, kubeconfig, seconds)
+        command(devices_of=target, **more)
 
     _, _, _, _, seconds = _FLEET_PARAMETERS
     context = click.option("--context", default="", help="Read this context's ResourceSlices and Nodes.")
@@ -159,7 +162,7 @@ def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any
         files: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
-        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
         from function.cli.worlds.source import Source  # noqa: PLC0415 - as above
 
         command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)

@@ -6,17 +6,17 @@ import json
 import os
 import re
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import yaml
 from rich import markup
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
 UNBOUNDED = 100_000
@@ -30,7 +30,12 @@ NAMED = 3
 TAIL = 12
 """Characters of its end that are always shown: the part that tells replicas apart."""
 
+NARROWEST = 10
+"""Columns that a sentence gets however far in it begins."""
+
 _LINE_ENDS = re.compile(r"(\n)")
+_BEGINNING = re.compile(r"\s*(?:[✓✗!…•?+-] |(?:error|warning|note): )?")
+"""How far in a line begins: its mark is before its text."""
 
 
 def printable(text: str) -> str:
@@ -78,14 +83,25 @@ class Screen(Console):
         lines = captured.get().splitlines()
         self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
 
+    def say(self, text: str, *, markup: bool = True, style: str = "") -> None:
+        """Print sentences: what is wider than the screen goes on below, as far in as its line began."""
+        for line in map(partial(self.render_str, markup=markup), text.split("\n")):
+            begins = _BEGINNING.match(line.plain)
+            indent = begins.end() if begins else 0
+            wrapped = line[indent:].wrap(self, max(self.width - indent, NARROWEST))
+            for number, part in enumerate(wrapped or [Text()]):
+                part.rstrip()
+                before = Text(" " * indent) if number else line[:indent]
+                self.print(before + part, style=style, soft_wrap=True)
 
-def console() -> Console:
+
+def console(*, stderr: bool = False) -> Screen:
     """Where tables go: as wide as the terminal; in a pipe as wide as they are, or as COLUMNS says."""
-    screen = Screen()
+    screen = Screen(stderr=stderr)
     if screen.is_terminal:
         return screen
     columns = os.environ.get("COLUMNS", "")
-    return Screen(width=int(columns) if columns.isdecimal() and int(columns) else UNBOUNDED)
+    return Screen(stderr=stderr, width=int(columns) if columns.isdecimal() and int(columns) else UNBOUNDED)
 
 
 LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -94,10 +110,10 @@ LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def complain(problems: Iterable[str], level: str = "error") -> None:
     """Say what is wrong, on standard error; a line end in a problem begins an indented line below it."""
-    errors = Screen(stderr=True, soft_wrap=True)
+    errors = console(stderr=True)
     for problem in problems:
         text = "\n    ".join(map(printable, f"{level}: {problem}".split("\n")))
-        errors.print(text, markup=False, style=LEVELS[level])
+        errors.say(text, markup=False, style=LEVELS[level])
 
 
 def note(text: str) -> None:
@@ -138,18 +154,17 @@ def _in_json(character: str) -> str:
 
 def as_yaml(data: object) -> str:
     """YAML, likewise."""
-    return _dumped(yaml.safe_dump, data)
+    return as_yaml_stream([data])
 
 
 def as_yaml_stream(documents: Iterable[object]) -> str:
     """Several documents of YAML, likewise."""
-    return _dumped(yaml.safe_dump_all, list(documents))
+    import yaml  # noqa: PLC0415 - only for an answer in YAML
 
-
-def _dumped(dump: Callable[..., str], data: object) -> str:
-    """Dump with letters as they are where all is printable, else with ASCII only: YAML escapes the rest."""
-    text = dump(data, sort_keys=False, width=1_000, allow_unicode=True)
-    return text if text.replace("\n", "").isprintable() else dump(data, sort_keys=False, width=1_000)
+    # Letters stay as they are where all is printable; else all is ASCII, and YAML escapes the rest.
+    dump = partial(yaml.safe_dump_all, [*documents], sort_keys=False, width=1_000)
+    text = str(dump(allow_unicode=True))
+    return text if text.replace("\n", "").isprintable() else str(dump())
 
 
 def short(name: str) -> str:
@@ -185,8 +200,11 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
     ):  # A bar moves the cursor: colours alone may be forced.
         yield from items
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=console, transient=True)
+    from rich import progress as bars  # noqa: PLC0415 - only for a terminal
+
+    described, counted_off = bars.TextColumn("{task.description}"), bars.MofNCompleteColumn()
+    columns = (described, bars.BarColumn(), counted_off, bars.TimeRemainingColumn())
+    progress = bars.Progress(*columns, console=console, transient=True)
     task = progress.add_task(escape(what), total=total)
     try:
         for item in items:

@@ -8,23 +8,18 @@ input withdraws it: a swap of the function must not uninstall a cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from function.api.declared_cluster import DeclaredCluster
+from function.api.declared_cluster import DeclaredCluster, Existing, SecretRef
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
-from function.boundary import Desired, text_at
+from function.boundary import Desired, Request, text_at
 from function.cluster.names import GUARD, OBSERVATIONS, PROVIDER_CONFIG, STACK, kind_of, stack_name
 from function.cluster.publish import observations
-from function.cluster.verification import collections, observes_drift
+from function.cluster.snapshot import ClusterSnapshot
+from function.cluster.verification import collections, observes_nodes
 from function.fail_static import as_observed, base_of, steadfast
 from function.objects import API_VERSION as PROVIDER_API_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.api.declared_cluster import Existing, SecretRef
-    from function.boundary import Request
-    from function.cluster.snapshot import ClusterSnapshot
 
 STACK_API_VERSION = "infrastructure.modelplane.ai/v1alpha1"
 GUARD_API_VERSION = "protection.crossplane.io/v1beta1"
@@ -89,7 +84,7 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
     if snapshot.config.stack == "Modelplane":
         made[STACK] = Desired(_stack(cluster.name, existing), ready=snapshot.stack_ready[0])
     looks = observations(snapshot)
-    if observes_drift(request):
+    if observes_nodes(request):
         own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
         looks |= collections(snapshot.provider_config, own_labels=own_labels)
     made |= {key: Desired(resource, ready=True) for key, resource in looks.items()}

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.declared_cluster import DeclaredCluster
-from function.api.text import one_line
-from function.boundary import Condition
+from function.api.text import counted, one_line
+from function.boundary import Condition, Request
 from function.cluster.names import OBSERVATIONS
 from function.cluster.publish import gateway_address, is_absent
-from function.cluster.verification import VERIFIED, observes_drift, verified
-
-if TYPE_CHECKING:
-    from function.boundary import Request
-    from function.cluster.snapshot import ClusterSnapshot
+from function.cluster.snapshot import ClusterSnapshot
+from function.cluster.usable import NOT_OBSERVED
+from function.cluster.verification import VERIFIED, observes_capacity, observes_drift, verified
+from function.fail_static import Doubt
 
 CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
-REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
+REACHABLE, PUBLISHED, USABLE = "ClusterReachable", "PoolsPublished", "CapacityUsable"
 
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    verified_too = (VERIFIED,) if observes_drift(request) else ()
-    return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *verified_too)
+    asked = {VERIFIED: observes_drift(request), USABLE: observes_capacity(request)}
+    return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *(kind for kind in asked if asked[kind]))
 
 
 def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, Any]) -> tuple[Condition, ...]:
@@ -33,6 +32,7 @@ def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, An
         reachable(snapshot),
         pools_published(snapshot),
         *((verified(request, status),) if observes_drift(request) else ()),
+        *((capacity_usable(snapshot),) if observes_capacity(request) else ()),
     )
 
 
@@ -99,3 +99,19 @@ def pools_published(snapshot: ClusterSnapshot) -> Condition:
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     text = f"{first.why}{more}; its pools stay published as they were"
     return _false(PUBLISHED, first.reason, text)
+
+
+def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
+    """CapacityUsable: every node that is declared can be used. Where that is in doubt, they count."""
+    usable = snapshot.usable
+    if usable is None or isinstance(usable, Doubt):
+        why = usable.message if usable else "The InferenceCluster cannot be read"
+        return _false(USABLE, NOT_OBSERVED, f"{why}; every declared node counts")
+    short = [str(pool) for pool in usable if pool.nodes < pool.declared]
+    doubtful = max((pool.doubtful for pool in usable), default=0)
+    doubt = f"{counted(doubtful, 'node')} cannot be looked at now and count as usable" if doubtful else ""
+    if not short and not doubt:
+        return Condition(USABLE, status=True, reason="Usable")
+    return _false(
+        USABLE, "NodesUnusable" if short else NOT_OBSERVED, ". ".join(filter(None, (*short, doubt)))
+    )

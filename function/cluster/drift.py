@@ -18,23 +18,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.model import mapping, mappings, number
 from function.api.names import POOL_LABEL
-from function.cel import CompileError, bind_device, compile_device
+from function.boundary import JsonObject
+from function.cel import CompileError, Subject, bind_device, compile_device
 from function.cel.library.quantity import quantity
-from function.cel.selector import MATCH, NO_MATCH
+from function.cel.selector import MATCH, NO_MATCH, Outcome
 from function.cel.values import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from function.boundary import JsonObject
-    from function.cel import Subject
-    from function.cel.selector import Outcome
-
 
 BLOCKING, DOUBTFUL, CAPACITY, INFORMATION = range(4)
 """Weights: pods wait for ever; some may; fewer fit than declared; nothing is wrong."""
@@ -101,7 +95,8 @@ class PublishedDevice:
     name: str
     attributes: Mapping[str, JsonObject]
     capacity: Mapping[str, JsonObject]
-    tainted: bool
+    tainted: str
+    """The taint that keeps pods off it, `key=value:effect`; empty where there is none."""
     pool: str = ""
     """The pool of its slice, which its driver names."""
 
@@ -155,7 +150,7 @@ def drift(
         str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
         for node in nodes
     }
-    selectors = [_selector(name, declared[name]) for name in declared]
+    selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
     devices_by_node = {
         name: replace(
             has, by_driver={driver: _tainted_by(rules, has.by_driver[driver]) for driver in has.by_driver}
@@ -178,18 +173,19 @@ def drift(
     )
 
 
-def _selector(name: str, declared: JsonObject) -> dict[str, Any]:
+def node_labels_of(name: str, node_selector: object) -> dict[str, Any]:
     """Return the labels that the nodes of a pool carry."""
-    return mapping(declared.get("nodeSelector")) or {POOL_LABEL: name}
+    return mapping(node_selector) or {POOL_LABEL: name}
 
 
-def _carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
+def carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
+    """Tell whether a node with these labels is one of the pool's."""
     return all(labels.get(key) == value for key, value in selector.items())
 
 
 def _is_of_a_pool(labels: Mapping[str, Any], selectors: Iterable[Mapping[str, Any]]) -> bool:
     """Tell whether a node has the label of some pool, if only of one that the cluster does not declare."""
-    return POOL_LABEL in labels or any(_carries(labels, selector) for selector in selectors)
+    return POOL_LABEL in labels or any(carries(labels, selector) for selector in selectors)
 
 
 def _pool(
@@ -205,8 +201,8 @@ def _pool(
     `live`: the nodes that are cordoned, and the rules of the cluster.
     """
     (cordoned, rules), name, most = live, str(pool.get("name")), number(pool.get("nodes"), 0)
-    selector = _selector(name, declared)
-    members = sorted(node for node, node_labels in labels.items() if _carries(node_labels, selector))
+    selector = node_labels_of(name, declared.get("nodeSelector"))
+    members = sorted(node for node, node_labels in labels.items() if carries(node_labels, selector))
     inventories = [(node, devices_by_node.get(node)) for node in members]
     findings = set(_on_nodes(name, mappings(pool.get("devices")), inventories))
     findings |= {
@@ -237,7 +233,11 @@ def _on_nodes(
         if entry.get("claim", "DRA") != "DRA":
             continue
         driver = str(entry.get("driver"))
-        missing = [node for node, has in members if has is None or _lacks(has, driver)]
+        missing = [
+            node
+            for node, has in members
+            if has is None or (driver not in has.by_driver and driver not in has.unknown)
+        ]
         if missing:
             yield Drift(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
         inventories = [
@@ -331,9 +331,24 @@ def _subject(device: PublishedDevice) -> Subject:
 def _tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
     """The devices, with what rules taint."""
     return tuple(
-        replace(device, tainted=device.tainted or any(_is_hit(rule, device) for rule in rules.taints))
-        for device in devices
+        replace(device, tainted=device.tainted or first_taint(_hits(rules, device))) for device in devices
     )
+
+
+def _hits(rules: LiveRules, device: PublishedDevice) -> Iterator[JsonObject]:
+    """The taints of rules on a device."""
+    return (mapping(mapping(rule.get("spec")).get("taint")) for rule in rules.taints if _is_hit(rule, device))
+
+
+def first_taint(taints: Iterable[JsonObject]) -> str:
+    """The first taint that keeps pods off a device, as kubectl writes it; empty where none does."""
+    named = (
+        "".join((str(taint.get("key")), f"={value}" if value else "", f":{taint.get('effect')}"))
+        for taint in taints
+        if taint.get("effect") != "None"
+        for value in (taint.get("value"),)
+    )
+    return min(named, default="")
 
 
 def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
@@ -346,25 +361,28 @@ def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
     return all(selector[key] is None or selector[key] == has.get(key) for key in selector)
 
 
-def _lacks(has: NodeDevices, driver: str) -> bool:
-    return driver not in has.by_driver and driver not in has.unknown
-
-
 def _entry(
     pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
     name, count = str(entry.get("name")), number(entry.get("count"), 1)
-    short: list[tuple[int, str]] = []
+    short: list[tuple[int, str, str]] = []
     for node, devices in inventories:
-        able = [device for device in devices if not device.tainted and _type_fits(entry, device)]
+        able = [device for device in devices if not device.tainted and type_fits(entry, device)]
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
         yield from _undeclared(pool, entry, fitting or able)
         if len(fitting) < count:  # Where enough satisfy it, the others are another entry's, or nobody's.
             yield from _compared(pool, entry, node, able)
-            short.append((len(fitting), node))
+            short.append(
+                (
+                    len(fitting),
+                    node,
+                    min((device.tainted for device in devices if device.tainted), default=""),
+                )
+            )
     if short:
-        fewest, node = min(short)
-        text = f"{name}: class has {count}, {fewest} satisfy it (node {node})"
+        fewest, node, taint = min(short)
+        tainted = f", others have the taint {taint}" if taint else ""
+        text = f"{name}: class has {count}, {fewest} satisfy it (node {node}{tainted})"
         yield Drift(pool, "DeviceCountShort", text)
 
 
@@ -388,7 +406,7 @@ def _undeclared(pool: str, entry: JsonObject, devices: Sequence[PublishedDevice]
                 yield Drift(pool, "Undeclared", key)
 
 
-def _type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
+def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
     """Tell if a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
     for kind in ("type", "profile", "productName"):
         wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
@@ -493,11 +511,6 @@ def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
             str(device.get("name")),
             mapping(content.get("attributes")),
             mapping(content.get("capacity")),
-            tainted=_tainted(content.get("taints")),
+            tainted=first_taint(mappings(content.get("taints"))),
             pool=str(mapping(spec.get("pool")).get("name")),
         )
-
-
-def _tainted(taints: object) -> bool:
-    """Tell whether some taint keeps pods off a device."""
-    return any(taint.get("effect") != "None" for taint in mappings(taints))

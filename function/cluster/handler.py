@@ -5,18 +5,15 @@ requirements -> snapshot (the cluster, its classes, its replicas) -> compose -> 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.model import mapping, mappings, string
-from function.boundary import NoReuse, Response
+from function.boundary import NoReuse, Request, Response, Reuse
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
 from function.cluster.publish import overcommitted, publish
 from function.cluster.snapshot import declared, read_snapshot
 from function.transitions import circuit_open, transitions
-
-if TYPE_CHECKING:
-    from function.boundary import Request, Reuse
 
 __all__ = ["KIND", "condition_types", "declared", "run"]
 

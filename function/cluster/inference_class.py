@@ -5,12 +5,7 @@ Other kinds read it as it stands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from function.boundary import NoReuse, Requirement, Response
-
-if TYPE_CHECKING:
-    from function.boundary import Request, Reuse
+from function.boundary import NoReuse, Request, Requirement, Response, Reuse
 
 KIND = "InferenceClass"
 NO_REUSE = NoReuse()

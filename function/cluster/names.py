@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from function.api.declared_cluster import InferenceClass
 from function.api.fault import Fault, Malformed, shown, shown_type
@@ -11,10 +12,6 @@ from function.api.names import child_name, dns_1035_name, is_dns_subdomain
 from function.catalogue import entry
 from function.fail_static import base_of
 from function.objects import COLLECTION, KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 PROVIDER_CONFIG, GUARD, STACK = "cluster-provider-config-kubernetes", "usage-replicas", "serving-stack"
 GATEWAY, LEADER_WORKER_SET, CLASS_PREFIX = "see-gateway", "see-lws", "see-class-"

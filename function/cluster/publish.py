@@ -7,33 +7,24 @@ class is undelivered, gone or unreadable is published as before; one that never 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from function.api import InferenceCluster
+from function.api import InferenceCluster, ModelReplica
 from function.api.charge import digest, holder, stray
-from function.api.declared_cluster import DeclaredCluster
+from function.api.declared_cluster import DeclaredCluster, DeclaredPool
+from function.api.inputs import ClusterConfig
 from function.api.model import mapping, mappings, string
 from function.api.names import SYSTEM_NAMESPACE
 from function.api.text import seconds_of, text_of
+from function.boundary import JsonObject
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
-from function.cluster.snapshot import MissingClass
+from function.cluster.snapshot import ClusterSnapshot, MissingClass
 from function.fail_static import base_of, key_of
 from function.gateway_api import first_address
-from function.objects import GONE, OBSERVE, composed_object, identity_of
+from function.objects import GONE, OBSERVE, ObservedObject, composed_object, identity_of
 from function.scheduler.device_accounting import Copies, PodClaims, Pods
-from function.scheduler.ledger import Ledger, yielding
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from function.api import ModelReplica
-    from function.api.declared_cluster import DeclaredPool
-    from function.api.inputs import ClusterConfig
-    from function.boundary import JsonObject
-    from function.cluster.snapshot import ClusterSnapshot
-    from function.objects import ObservedObject
-    from function.scheduler.ledger import Yielding
-
+from function.scheduler.ledger import Ledger, Yielding, yielding
 
 # Observe-only Objects: what a cluster must have, looked at and never touched.
 #
@@ -139,6 +130,7 @@ NAMED = 8
 NAMED_SHARES = 32
 """Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
 OVERCOMMITTED = "overcommitted"
+USABLE, EXCEEDED, AWAITING = "usable", "exceeded", "awaiting"
 YIELDING = 100
 """Replicas of a pool that are asked to give way at a time, the last created."""
 
@@ -379,11 +371,48 @@ def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str,
     """Return the pools in the order of the spec: those whose class has devices, or that were published."""
     last = {string(pool.get("name")): pool for pool in mappings(snapshot.before.get("gpuPools"))}
     published = (_pool(snapshot, pool, last.get(pool.name)) for pool in cluster.spec.node_pools)
-    made = [pool for pool in published if pool is not None]
+    here = [replica for replica in snapshot.replicas or () if replica.cluster == cluster.name]
+    made = [
+        _with_usable(snapshot, pool, last.get(string(pool.get("name")), {}), here)
+        for pool in published
+        if pool is not None
+    ]
     if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
         return made
     summed = flag if snapshot.config.charges == "Overcommitted" else charge
     return summed(cluster.name, made, snapshot.replicas)
+
+
+def _with_usable(
+    snapshot: ClusterSnapshot,
+    pool: dict[str, Any],
+    last: Mapping[str, Any],
+    here: Sequence[ModelReplica],
+) -> dict[str, Any]:
+    """Return a pool with what can be used of it; without, where that is in doubt or unasked.
+
+    That more is held than can be used is said and takes nothing away (Law 2). `last`: as published last.
+    `here`: the replicas on the cluster.
+    """
+    declared = {key: pool[key] for key in pool if key != USABLE}
+    observed = snapshot.usable if isinstance(snapshot.usable, tuple) else ()
+    seen = next((seen for seen in observed if seen.name == pool.get("name")), None)
+    cluster = snapshot.cluster
+    if seen is None or not isinstance(cluster, DeclaredCluster):
+        return declared
+    made: dict[str, Any] = {"nodes": seen.nodes}
+    marks = {EXCEEDED: seen.nodes}
+    if seen.to_come:
+        made["toCome"] = seen.to_come
+        marks[AWAITING] = seen.nodes - seen.to_come
+    for mark, nodes in marks.items():
+        if snapshot.replicas is None:
+            held = mapping(last.get(USABLE)).get(mark) is True
+        else:
+            held = bool(_opened(cluster.name, [{**declared, "nodes": nodes}], here).overcommitted_pools())
+        if held:
+            made[mark] = True
+    return {**declared, USABLE: made}
 
 
 def overcommitted(status: dict[str, Any]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api import ModelReplica
 from function.api import replica as replica_api
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
@@ -12,19 +14,12 @@ from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL
-from function.boundary import Requirement, Resolution, Unreadable, text_at
+from function.boundary import Document, Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
 from function.cluster.names import PROVIDER_CONFIG, STACK, devices_of, kind_of, provider_config_name
+from function.cluster.usable import ObservedPool, usable_nodes
 from function.cluster.verification import members
 from function.fail_static import Doubt, foreign
-from function.objects import read_object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.api import ModelReplica
-    from function.boundary import Document, Plain, Request, Reuse
-    from function.objects import ObservedObject
-
+from function.objects import ObservedObject, read_object
 
 # Declare what the handler needs of the control plane: the one table of requirement names.
 #
@@ -118,6 +113,8 @@ class ClusterSnapshot:
     """The composite's status as it is."""
     provider_config: str
     """The name of the ClusterProviderConfig: as observed, else as published, else as it will be."""
+    usable: tuple[ObservedPool, ...] | Doubt | None
+    """What can be used of each pool; None where nobody asks, or the cluster cannot be read."""
     stack: Mapping[str, Plain]
     """The observed ServingStack; empty where there is none or it cannot be read."""
 
@@ -152,10 +149,13 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     fault = foreign(request, ours)
     if fault:
         cluster = Doubt(MALFORMED, fault)
+    classes = {name: _class(request, name) for name in class_names(request)}
+    declared_pools = cluster.spec.node_pools if isinstance(cluster, DeclaredCluster) else ()
     return ClusterSnapshot(
         cluster=cluster,
         config=config,
-        classes={name: _class(request, name) for name in class_names(request)},
+        classes=classes,
+        usable=usable_nodes(request, declared_pools, classes, reuse) if declared_pools else None,
         replicas=_replicas(request, reuse),
         observed={
             key: reuse.parsed(request.observed[key], read_object)

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.model import mapping, plain_of
 from function.api.names import POOL_LABEL, SYSTEM_NAMESPACE
 from function.api.text import one_line
-from function.boundary import Condition, Requirement, Resolution, Unreadable, text_at
-from function.cluster.drift import drift, is_individual, read_nodes
+from function.boundary import Condition, JsonObject, Request, Requirement, Resolution, Unreadable, text_at
+from function.cluster.drift import NodeDevices, PublishedDevice, drift, is_individual, read_nodes
 from function.cluster.names import NODES, SLICES
 from function.objects import API_VERSION, COLLECTION, KIND, MEMBERSHIP_LABEL, PROVIDER_CONFIG_KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.boundary import JsonObject, Request
-    from function.cluster.drift import NodeDevices, PublishedDevice
-
 
 # Write the InferenceClass of the nodes whose drivers publish the given ResourceSlices.
 #
@@ -112,9 +106,19 @@ def observes_drift(request: Request) -> bool:
     return text_at(request.composite, "spec", "drift", "mode") == "Observe"
 
 
+def observes_capacity(request: Request) -> bool:
+    """Tell whether the input asks for what can be used. Read by itself: the rest of it may be invalid."""
+    return (request.input or {}).get("capacity") == "Usable"
+
+
+def observes_nodes(request: Request) -> bool:
+    """Tell whether the nodes and slices of the cluster are looked at, whatever for."""
+    return observes_drift(request) or observes_capacity(request)
+
+
 def members(request: Request) -> tuple[Requirement, ...]:
     """Require what the collections hold, once their names are observed."""
-    if not observes_drift(request):
+    if not observes_nodes(request):
         return ()
     collections = {
         key: text_at(request.observed[key], "metadata", "name") for key in REQUIRED if key in request.observed

@@ -5,21 +5,17 @@ Nothing here changes an answer; without it the same is decided and composed agai
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from function.boundary import Extent
+from function.api import ModelDeployment
+from function.api.deployment import PlacementPolicy
+from function.boundary import DocumentIdentity, Extent, Request, Response
 from function.deployment.compose import replicas
 from function.deployment.compose.replicas import largest, observed_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-
-    from function.api import ModelDeployment
-    from function.api.deployment import PlacementPolicy
-    from function.boundary import DocumentIdentity, Request, Response
-    from function.scheduler.decision import Decision
-    from function.scheduler.scheduling_input import Fleet
+from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import Fleet
 
 REPLICA, STATUS = 6_000, 8
 """Bytes that a desired replica with its endpoint takes besides its templates, which its own cache holds, and
@@ -111,7 +107,7 @@ def answered_once(
     deployment: ModelDeployment, given: Given | None, decide: Callable[[], tuple[Response, Decision]]
 ) -> Response:
     """Return the latest answer if it was made from the same, or decide."""
-    latest = deployment.cache_of(LatestAnswer)
+    latest = deployment.memo_of(LatestAnswer)
     earlier = None if given is None else latest.get(given)
     if earlier is not None:
         return earlier

@@ -6,15 +6,17 @@ for them uses a `Forecast`, and nothing of the rooms below.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from function.deployment.compose.conditions import SCHEDULED
-from function.deployment.compose.updated import UPDATED
+from function.api.reasons import Rejection
+from function.boundary import Condition, Request, Response, Reuse
+from function.deployment.compose.conditions import SCHEDULED, UPDATED
 from function.deployment.explain.clusters import ClusterVerdict, Survey, pools_of
 from function.deployment.explain.hints import Hint, hints
-from function.deployment.explain.lint import lint
+from function.deployment.explain.lint import Unmet, lint
 from function.deployment.explain.message import placed_of, rejection_phrase
 from function.deployment.explain.report import (
     ClusterOutline,
@@ -28,13 +30,13 @@ from function.deployment.explain.report import (
 )
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import everything
+from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import (
     FittingPool,
     PartlyHeld,
     Question,
     Room,
-    Shared,
     count_more,
     fitting_pools,
     partly_held,
@@ -42,16 +44,9 @@ from function.scheduler.headroom import (
     room_by_cluster,
 )
 from function.scheduler.ledger import Overcommitted, all_overcommitted
+from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
-from function.scheduler.schedule import may_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.api.reasons import Rejection
-    from function.boundary import Condition, Request, Response, Reuse
-    from function.deployment.explain.lint import Unmet
-    from function.scheduler.decision import Decision
+from function.scheduler.schedule import Decision, may_place
 
 __all__ = [
     "NO_REUSE",
@@ -70,6 +65,7 @@ __all__ = [
     "Shared",
     "everything",
     "forecast",
+    "read_cluster",
     "rejection_phrase",
 ]
 

@@ -8,12 +8,13 @@ replaced or explained it is run on the whole fleet, or the fleet is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.api.inputs import invalid_input
-from function.boundary import Cost, NoReuse, Response
+from function.boundary import Cost, Costs, Document, NoReuse, Part, Request, Response, Reuse
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import replicas
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
@@ -33,20 +34,11 @@ from function.deployment.requirements import (
 )
 from function.deployment.snapshot import fleet as fleet_room
 from function.deployment.snapshot import ownership as peers_room
-from function.deployment.snapshot.fleet import as_if_delivered, read_snapshots
+from function.deployment.snapshot.fleet import Snapshots, as_if_delivered, read_snapshots
 from function.deployment.snapshot.ownership import ListedPeers, read_peers
-from function.scheduler.matching.cache import parts_of
-from function.scheduler.schedule import schedule
-from function.scheduler.scheduling_input import NO_PEERS, scheduling_input
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from function.boundary import Costs, Document, Part, Request, Reuse
-    from function.deployment.snapshot.fleet import Snapshots
-    from function.scheduler.decision import Decision
-    from function.scheduler.headroom import Shared
-    from function.scheduler.scheduling_input import Fleet
+from function.scheduler.memo import Shared, parts_of
+from function.scheduler.schedule import Decision, schedule
+from function.scheduler.scheduling_input import NO_PEERS, Fleet, scheduling_input
 
 NO_REUSE = NoReuse()
 DEFAULTS = SchedulerConfig()
@@ -90,8 +82,8 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
     yield from parts_of(read[1])
-    yield read[1].cache_of(LatestAnswer).extent
-    yield read[1].cache_of(replicas.ComposedReplicas).extent
+    yield read[1].memo_of(LatestAnswer).extent
+    yield read[1].memo_of(replicas.ComposedReplicas).extent
 
 
 COSTS: Costs = {

@@ -18,19 +18,16 @@ A name contains what it selects: a seed comes under its old name, and must not b
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from function.api.names import API_VERSION, read_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.boundary import Document, Request, Requirement, Resolution, text_at
 from function.scheduler.ledger import may_yield
 from function.scheduler.outcomes import suspects
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from function.scheduler.decision import Decision
+from function.scheduler.schedule import Decision
 
 CLUSTER, OWN_REPLICAS, CACHE, HOLDERS = "cluster", "own-replicas", "cache", "holders"
 """The standing set: each is followed by a slash and what it selects."""
@@ -274,6 +271,12 @@ def unwatched(decision: Decision) -> frozenset[str]:
     starting = sum(map(may_yield, decision.inputs.fleet.other_replicas))
     waits = decision.total < decision.wanted and starting <= STARTING
     return READ_ONLY if waits else READ_ONLY | {REPLICAS}
+
+
+def watched_for_room(requirements: Iterable[Requirement]) -> bool:
+    """Tell if all that makes room is watched: every cluster, and the replicas that placing reads."""
+    prefixes = {item.name.partition("/")[0] for item in requirements if item.watched}
+    return prefixes >= {CLUSTERS, REPLICAS}
 
 
 def _missing(request: Request, names: Sequence[str], before: Sequence[str]) -> list[str]:

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from function.api.model import condition_of, mapping
-from function.api.workload import KSERVE
-from function.boundary import Desired, text_at
+from function.api.model import KSERVE, condition_of, mapping
+from function.boundary import Desired, JsonObject, Request, Reuse, text_at
 from function.fail_static import as_observed, base_of, key_of, steadfast
-from function.objects import API_VERSION, AVAILABLE, KIND, composed_object, observing_collection, read_object
+from function.objects import (
+    API_VERSION,
+    AVAILABLE,
+    KIND,
+    ObservedObject,
+    composed_object,
+    observing_collection,
+    read_object,
+)
 from function.replica import names
 from function.replica import workloads as extras
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
 from function.replica.picker import CONFIG_FILE, inference_pool, is_disaggregated, model_route, picker
-from function.replica.snapshot import was_updated
+from function.replica.snapshot import ReplicaSnapshot, was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
-from function.replica.workloads import claim_templates, engine_workloads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from function.boundary import JsonObject, Request, Reuse
-    from function.objects import ObservedObject
-    from function.replica.snapshot import ReplicaSnapshot
-    from function.replica.workloads import ClaimTemplate, EnginePods
-
+from function.replica.workloads import ClaimTemplate, EnginePods, claim_templates, engine_workloads
 
 # What is composed for a replica, and a cache of the latest: most calls are about replicas at rest.
 
@@ -50,7 +49,7 @@ class _Earlier(NamedTuple):
     composition: Composition
 
 
-class CompositionCache:
+class CompositionMemo:
     """The latest composition of one replica. It lives with the replica as it was read.
 
     Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
@@ -142,7 +141,7 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     """
     values = (snapshot.cluster, *snapshot.observed.values())
     facts = (tuple(snapshot.observed), request.input, request.desired, snapshot.was_updated)
-    return snapshot.replica.cache_of(CompositionCache).composed(
+    return snapshot.replica.memo_of(CompositionMemo).composed(
         values, facts, partial(_composed, request, snapshot)
     )
 

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from function.api.model import mapping
 from function.api.text import joined, listed, one_line
 from function.api.workload import serving_digest
-from function.boundary import Condition, Result
+from function.boundary import Condition, Request, Result
 from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
+from function.objects import ObservedObject
 from function.replica import names
-from function.replica.compose import CompositionCache, picker_works
+from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
-from function.replica.requirements import diagnoses_pods
-from function.replica.snapshot import UPDATED
-from function.replica.state import all_of
-from function.transitions import MISSING, conditions_before, transitions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.boundary import Request
-    from function.objects import ObservedObject
-    from function.replica.snapshot import ReplicaSnapshot
-    from function.replica.state import EngineState
-    from function.transitions import Before
-
+from function.replica.snapshot import UPDATED, ReplicaSnapshot, diagnoses_pods
+from function.replica.state import EngineState, all_of
+from function.transitions import MISSING, Before, conditions_before, transitions
 
 # The status of the replica, only where our XRD declares it and the input asks for it.
 #
@@ -67,7 +58,7 @@ def status(
 
 def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
     """Return the digest of what the pods run. It stays with the replica, which is read once."""
-    cache = snapshot.replica.cache_of(CompositionCache)
+    cache = snapshot.replica.memo_of(CompositionMemo)
     if cache.digest is None:
         cache.digest = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
     return cache.digest

@@ -5,24 +5,25 @@ requirements -> snapshot or doubt -> compose (claims, workloads, routing, succes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.fault import Malformed
 from function.api.model import mapping
 from function.api.workload import read_workload
-from function.boundary import Cost, NoReuse, Response, Unreadable
+from function.boundary import Condition, Cost, Costs, NoReuse, Request, Response, Reuse, Shape, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
-from function.replica.compose import compose, keep_everything, unschedulable
+from function.replica.compose import Composition, compose, keep_everything, unschedulable
 from function.replica.conditions import READY, condition_types, conditions, results, status
-from function.replica.requirements import declared, diagnoses_pods
-from function.replica.snapshot import read_config, read_observed, read_snapshot
+from function.replica.snapshot import (
+    ReplicaSnapshot,
+    declared,
+    diagnoses_pods,
+    read_config,
+    read_observed,
+    read_snapshot,
+)
 from function.transitions import circuit_open
-
-if TYPE_CHECKING:
-    from function.boundary import Condition, Costs, Request, Reuse, Shape
-    from function.replica.compose import Composition
-    from function.replica.snapshot import ReplicaSnapshot
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
@@ -60,7 +61,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         requirements=declared(request),
         desired=composition.desired,
         status=status(request, snapshot, composition.states, composite),
-        unready=_reads_ready(composition) and not _holds(new_conditions, READY),
+        unready=all(composed.ready for composed in composition.desired.values())
+        and not _holds(new_conditions, READY),
         conditions=new_conditions,
         results=results(snapshot, new_conditions, composite),
         settled=all(condition.status for condition in new_conditions)
@@ -88,11 +90,6 @@ def _ttl(request: Request, snapshot: ReplicaSnapshot | Doubt) -> tuple[float | N
     except Malformed:
         return None, None
     return (ttl.pending if ttl.waiting is None else ttl.waiting), ttl.settled
-
-
-def _reads_ready(composition: Composition) -> bool:
-    """Tell whether Crossplane would call the replica Ready: all that is desired is, or there is nothing."""
-    return all(composed.ready for composed in composition.desired.values())
 
 
 def _changes(composition: Composition) -> bool:

@@ -19,18 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.api.expressible import command_of, parallelism_of, stack_engine
+from function.api.expressible import PORT, command_of, parallelism_of, stack_engine
 from function.api.model import condition_of, mapping, mappings
 from function.fail_static import base_of, key_of
 from function.gateway_api import prefix_match, url_rewrite
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
 from function.replica import names
-from function.replica.evidence import Edit, digest_of, is_about_spec, noted, template_of
 from function.replica.picker import GATEWAY
 from function.replica.pods import (
     CLAIM,
     GANG_LABEL,
-    PORT,
     arguments,
     drain,
     engine_port,
@@ -42,13 +40,18 @@ from function.replica.pods import (
     with_side_channel,
 )
 from function.replica.state import (
+    Edit,
     EngineState,
     copies_available,
     count,
+    digest_of,
     fault_of,
+    is_about_spec,
     is_updating,
+    noted,
     replicas_of,
     stalled,
+    template_of,
 )
 
 if TYPE_CHECKING:

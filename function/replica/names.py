@@ -11,8 +11,9 @@ that a cluster full of running workloads keeps them; a name that Kubernetes refu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.model import mapping
 from function.api.names import (
@@ -20,6 +21,7 @@ from function.api.names import (
     BASE_LENGTH,
     DIGEST_LENGTH,
     NAME_LENGTH,
+    NamespacedName,
     child_name,
     dns_1035_name,
     is_dns_1035,
@@ -28,15 +30,7 @@ from function.api.names import (
 )
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.workload import ROLES
-from function.boundary import Requirement, Unreadable, text_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from function.api.names import NamespacedName
-    from function.boundary import Document, Request, Shape
-
+from function.boundary import Document, Request, Requirement, Shape, Unreadable, text_at
 
 # Objects of two namespaces that would be one object on their cluster: replicas of one name, and volumes.
 #

@@ -6,25 +6,21 @@ prefill and decode apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api.expressible import PORT
 from function.api.model import mapping
 from function.api.names import CLUSTER_GATEWAY, SERVING_LABEL, SYSTEM_NAMESPACE
+from function.api.workload import Workload
 from function.fail_static import base_of, key_of, until_edited
 from function.gateway_api import http_route, prefix_match, url_rewrite
+from function.objects import ObservedObject
 from function.replica import names
-from function.replica.evidence import is_about_spec
-from function.replica.pods import PORT, number, pod_scheduling
-from function.replica.state import count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.api.workload import Workload
-    from function.objects import ObservedObject
-    from function.replica.snapshot import ReplicaSnapshot
-
+from function.replica.pods import number, pod_scheduling
+from function.replica.snapshot import ReplicaSnapshot
+from function.replica.state import count, is_about_spec
 
 IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
 PICKER_PORT, HEALTH_PORT = 9002, 9003

@@ -7,26 +7,19 @@ rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from function.api.expressible import DECODE_PORT
-from function.api.model import mapping
+from function.api.expressible import DECODE_PORT, PORT
+from function.api.model import KSERVE, mapping
 from function.api.names import POOL_LABEL, SERVING_LABEL
-from function.api.workload import HUGGING_FACE, KSERVE
+from function.api.taints import GPU_TOLERATION
+from function.api.workload import HUGGING_FACE, Container, Workload, WorkloadEngine, WorkloadMember
+from function.objects import ObservedObject
 from function.replica import names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.api.workload import Container, Workload, WorkloadEngine, WorkloadMember
-    from function.objects import ObservedObject
-    from function.replica.snapshot import ReplicaSnapshot
-
+from function.replica.snapshot import ReplicaSnapshot
 
 # Ports of serving pods: where requests arrive, and where an engine listens.
-
-PORT = 8000
-"""Where a pod takes requests."""
 
 _HIGHEST_PORT = 65_535
 
@@ -117,7 +110,6 @@ MODELS = "/mnt/models"
 DRAIN_MARGIN = 30
 """Seconds a container may take to stop after it was drained."""
 
-_GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _GANG_ENV = (
     {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
     {"name": "MODELPLANE_RANK", "value": "$(LWS_WORKER_INDEX)"},
@@ -263,9 +255,9 @@ def node_placement(
         return {key: running[key] for key in ("nodeSelector", "tolerations") if key in running}
     selector = pool.node_selector if pool is not None and pool.node_selector else {}
     tolerations = [
-        dict(_GPU_TOLERATION),
+        dict(GPU_TOLERATION),
         *(
-            (toleration for toleration in pool.tolerations if toleration != _GPU_TOLERATION)
+            (toleration for toleration in pool.tolerations if toleration != GPU_TOLERATION)
             if pool is not None
             else ()
         ),

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from function.api.model import mapping
+from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
 from function.fail_static import base_of, key_of, until_edited
-from function.objects import AVAILABLE, KEEP_REMOTE, NOTE, composed_object
+from function.objects import AVAILABLE, KEEP_REMOTE, NOTE, ObservedObject, composed_object
 from function.replica import names
-from function.replica.evidence import Edit, digest_of, noted, template_of
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
-from function.replica.state import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
-    from function.objects import ObservedObject
-    from function.replica.snapshot import ReplicaSnapshot
-
+from function.replica.snapshot import ReplicaSnapshot
+from function.replica.state import Edit, digest_of, is_known, noted, template_of
 
 # Claims: one ResourceClaimTemplate for each member that claims devices, and its generations.
 #
@@ -60,7 +54,10 @@ def _template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) ->
     same = [
         generation
         for generation, observed in generations.items()
-        if observed.manifest.get("spec") == spec and _is_usable(observed, snapshot.remote_namespace)
+        if observed.manifest.get("spec") == spec
+        # Pods refer to a template by its name, in their own namespace.
+        and observed.identity.name
+        and observed.identity.namespace == snapshot.remote_namespace
     ]
     if same:
         key = min(same, key=lambda candidate: (len(candidate), candidate))
@@ -88,13 +85,8 @@ def _generations(
             yield key, observed_object
 
 
-def _is_usable(observed: ObservedObject, namespace: str) -> bool:
-    """Tell whether pods in a namespace can refer to an observed template."""
-    return bool(observed.identity.name) and observed.identity.namespace == namespace
-
-
 def _devices(member: WorkloadMember) -> dict[str, Any]:
-    devices: dict[str, Any] = {"requests": [_request(request) for request in member.device_requests]}
+    devices: dict[str, Any] = {"requests": [claimed(request) for request in member.device_requests]}
     if member.device_constraints:
         devices["constraints"] = [
             {
@@ -106,10 +98,13 @@ def _devices(member: WorkloadMember) -> dict[str, Any]:
     return devices
 
 
-def _request(request: ClaimedRequest) -> dict[str, Any]:
+def claimed(request: ClaimedRequest) -> dict[str, Any]:
+    """Return a request as the claim on the cluster has it."""
     exactly: dict[str, Any] = {"deviceClassName": request.device_class_name, "count": request.count}
     if request.selectors:
         exactly["selectors"] = [{"cel": {"expression": selector.cel}} for selector in request.selectors]
+    if request.tolerations:
+        exactly["tolerations"] = [toleration.stated() for toleration in request.tolerations]
     return {"name": request.name, "exactly": exactly}
 
 

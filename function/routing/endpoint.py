@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.fault import Malformed
 from function.api.inputs import RoutingConfig, invalid_input
@@ -11,17 +12,20 @@ from function.api.model import mapping, plain_of, string
 from function.api.names import Destination, dns_1035_name, is_dns_1035, read_destination
 from function.api.routing import read_endpoint
 from function.api.text import one_line
-from function.boundary import Condition, Desired, NoReuse, Response, text_at
+from function.boundary import (
+    Condition,
+    Desired,
+    NoReuse,
+    Plain,
+    Request,
+    Requirement,
+    Response,
+    Reuse,
+    text_at,
+)
 from function.fail_static import Doubt, foreign
-from function.routing.observed import SERVICE, SLICE, again, ours_observed
+from function.routing.traffic import SERVICE, SLICE, Composed, again, ours_observed
 from function.transitions import circuit_open, transitions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Plain, Request, Requirement, Reuse
-    from function.routing.observed import Composed
-
 
 # The endpoint's one condition, on every path, and what of it is an event.
 

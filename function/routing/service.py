@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import bracketed
 from function.api.routing import read_endpoint
 from function.api.text import joined, listed, one_line
-from function.boundary import Condition, Cost, Desired, NoReuse, Resolution, Response
+from function.boundary import Condition, Cost, Costs, Desired, NoReuse, Request, Resolution, Response, Reuse
 from function.fail_static import Doubt
 from function.gateway_api import (
     MAX_BACKENDS,
@@ -19,23 +19,23 @@ from function.gateway_api import (
     rejections,
     url_rewrite,
 )
-from function.routing.observed import ROUTE, again
 from function.routing.traffic import (
     GATEWAY,
     INFERENCE_GATEWAY,
     MALFORMED,
+    ROUTE,
     ROUTE_KEY,
     WAITING,
+    Backend,
+    Selection,
+    ServiceSnapshot,
+    Traffic,
+    again,
     declared,
     read_snapshot,
     read_traffic,
 )
 from function.transitions import circuit_open, transitions
-
-if TYPE_CHECKING:
-    from function.boundary import Costs, Request, Reuse
-    from function.routing.traffic import Backend, Selection, ServiceSnapshot, Traffic
-
 
 # The status of a service: the one address of its model.
 #

@@ -1,38 +1,86 @@
-"""Declare what the handler needs of the control plane: the one table of requirement names.
+"""Read a service and its endpoints, say what of them is in doubt, and share its requests among the endpoints.
 
-Every group's endpoints, by label, and what says where services are reached. Endpoints of other namespaces
-are delivered too and sorted out where they are read, so that a condition can say what is left out. Read
-leniently: what is required must not depend on whether the rest of the service can be read.
+An endpoint's handler needs only the first part: what is desired again as it is observed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, zip_longest
 from math import gcd, lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.fault import Malformed
 from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of
 from function.api.names import API_VERSION, api_root, is_dns_label, read_destination
-from function.api.routing import MAX_WEIGHT, ModelEndpoint, ModelService, read_endpoint, read_service
-from function.boundary import Requirement, Resolution, text_at
-from function.fail_static import Doubt, foreign
+from function.api.routing import (
+    MAX_WEIGHT,
+    EndpointGroup,
+    ModelEndpoint,
+    ModelService,
+    read_endpoint,
+    read_service,
+)
+from function.boundary import Desired, Document, Plain, Request, Requirement, Resolution, Reuse, text_at
+from function.fail_static import Doubt, as_observed, foreign
 from function.gateway_api import API_VERSION as GATEWAY_API_VERSION
 from function.gateway_api import GATEWAY as GATEWAY_KIND
 from function.gateway_api import MAX_BACKENDS, MAX_REPLACEMENT
-from function.routing.observed import ROUTE, ours_observed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+# Desire composed resources of the control plane's own kinds again as they are observed, in doubt.
 
-    from function.api.routing import EndpointGroup
-    from function.boundary import Document, Plain, Request, Reuse
+
+class Composed(NamedTuple):
+    """The resource that is observed under a key."""
+
+    api_version: str
+    kind: str
+    fields: tuple[str, ...] = ("spec",)
+    """Fields that hold what we apply."""
+
+
+SERVICE = Composed("v1", "Service")
+SLICE = Composed("discovery.k8s.io/v1", "EndpointSlice", ("addressType", "endpoints", "ports"))
+ROUTE = Composed("gateway.networking.k8s.io/v1", "HTTPRoute")
+
+_PORT_FIELDS = ("port", "protocol")
+
+
+def ours_observed(request: Request, keys: Mapping[str, Composed]) -> dict[str, Composed]:
+    """Return what is observed under keys of ours, without what an earlier step desires."""
+    return {key: keys[key] for key in sorted(keys) if key in request.observed and key not in request.desired}
+
+
+def again(request: Request, key: str, composed: Composed, *, ready: bool) -> Desired:
+    """Desire what is observed under a key as it was last applied (Law C 2).
+
+    Of a Service its ports: the addresses are the API server's.
+    """
+    namespace = text_at(request.composite, "metadata", "namespace")
+    resource = as_observed(
+        request.observed[key],
+        kind=composed.kind,
+        namespace=namespace,
+        api_version=composed.api_version,
+        fields=composed.fields,
+    )
+    if resource["kind"] == SERVICE.kind == composed.kind:
+        ports = mappings(mapping(resource.get("spec")).get("ports"))
+        own_ports = [{name: port[name] for name in _PORT_FIELDS if name in port} for port in ports]
+        resource["spec"] = {"ports": own_ports}
+    return Desired(resource, ready=ready)
 
 
 INFERENCE_GATEWAY, GATEWAY = "inference-gateway", "gateway"
+# Declare what the handler needs of the control plane: the one table of requirement names.
+#
+# Every group's endpoints, by label, and what says where services are reached. Endpoints of other namespaces
+# are delivered too and sorted out where they are read, so that a condition can say what is left out. Read
+# leniently: what is required must not depend on whether the rest of the service can be read.
+
 INFERENCE_GATEWAY_NAME = "default"
 
 
@@ -206,8 +254,7 @@ def _endpoint(document: Document, reuse: Reuse) -> ModelEndpoint | UnreadableEnd
 #
 # 1. Ready is an endpoint with a backend that is not being deleted.
 # 2. The lowest priority that has a ready endpoint in a group of some weight takes all requests: failover
-#    needs
-#    nothing of the gateway but weights.
+#    needs nothing of the gateway but weights.
 # 3. A rule has room for so many backends: groups take turns, the first endpoints by namespace and name.
 # 4. A group's weight is spread evenly over its endpoints. Weights are whole: all are scaled by one factor and
 #    reduced by their greatest common divisor; beyond the largest weight of a route they are rounded, and none

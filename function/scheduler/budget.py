@@ -2,25 +2,24 @@
 
 One call has one budget (`searchBudget` of the function's input), whatever it has to search:
 
-1. Every search may take ALLOWANCE steps of its own. An easy one needs fewer, so no search that is easy
-   depends on what others took. What a search finds within them may be remembered from call to call.
+1. Every search may take ALLOWANCE steps of its own, or its part of ALLOWANCES where a fleet has many
+   clusters: a power of two, so that few changes of a fleet change it. An easy one needs fewer, so no search
+   that is easy depends on what others took. What a search finds within them may be remembered from call to
+   call.
 2. What a hard search takes beyond them is drawn from the call's budget. The clusters take turns: each may
    draw an equal part of what is left for all whose turn is still to come, and leaves the rest to them.
 3. No single search takes more than the call's budget. One that runs out says so (`SearchBudgetExceeded`).
 
-So a call takes at most its budget and ALLOWANCE steps for each of its searches: one for each cluster and
-shape of a replica, each replica placed, and each member on each distinct pool.
+So a call takes at most its budget and the steps of its own for each of its searches: one for each cluster
+and shape of a replica, each replica placed, and each member on each distinct pool.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from function.scheduler.scheduling_input import SchedulingInput
-
 ALLOWANCE = 1_000
 """Steps of every search's own. Choosing pools for eight engines on eight pools takes some 250 of them."""
+ALLOWANCES, LEAST = 256_000, 128
+"""Steps that the searches of all clusters may have of their own together, and what each has at least."""
 
 
 class OutOfSteps(Exception):
@@ -57,7 +56,10 @@ class CallBudget:
         `most` bounds all steps together, also those of the searches' own.
         """
         self.limit = limit
-        self.most = limit + ALLOWANCE * max(1, clusters) if most is None else most
+        part = ALLOWANCES // max(1, clusters)
+        self.allowance = ALLOWANCE if part >= ALLOWANCE else max(LEAST, 1 << (part.bit_length() - 1))
+        """Steps of every search's own."""
+        self.most = limit + self.allowance * max(1, clusters) if most is None else most
         """Steps of a call in which every cluster is searched once, at most."""
         self.taken = 0
         """Steps that all searches took together."""
@@ -67,11 +69,6 @@ class CallBudget:
         self._left, self._waiting = limit, clusters
         self._part, self._turn = limit, ""
         self._had: set[str] = set()
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput, *, most: int | None = None) -> CallBudget:
-        """Open the budget of a call about a question."""
-        return cls(inputs.config.search_budget, len(inputs.fleet.clusters), most=most)
 
     def portion(self) -> CallBudget:
         """The budget of one of several passes: half of what is left to draw from.
@@ -102,13 +99,13 @@ class CallBudget:
 
     def open(self) -> Budget:
         """Return the budget of one search of the cluster whose turn it is."""
-        steps = min(self.limit, ALLOWANCE + self._part)
+        steps = min(self.limit, self.allowance + self._part)
         return Budget(max(0, min(steps, self.most - self.taken)) if self._bounded else steps)
 
     def settle(self, budget: Budget) -> bool:
         """Account for a search that ended. Says whether what it found depends on what others left to it."""
         self.taken += budget.taken
-        drawn = max(0, budget.taken - ALLOWANCE)
+        drawn = max(0, budget.taken - self.allowance)
         self.drawn += drawn
         self._left -= drawn
         self._part -= drawn

@@ -18,21 +18,18 @@ every pod of the pool can bind alike are one kind. So each pod becomes a `Footpr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from function.api.devices import values_of
-from function.cel import CompileError, compile_device
-from function.scheduler.worst_packing import Footprint, can_block
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from function.api import Device, Pool, StampedEngine
-    from function.api.replica import StampedConstraint, StampedRequest
-    from function.scheduler.worst_packing import NodeLoad
+from function.api.cluster import Pool
+from function.api.devices import Device, values_of
+from function.api.replica import StampedConstraint, StampedEngine, StampedRequest
+from function.cel.selector import compile_device
+from function.cel.values import CompileError
+from function.scheduler.worst_packing import Footprint, NodeLoad, can_block
 
 MAX_WAYS = 24
 """Ways in which one pod may be served that are told apart. Beyond, it is taken to fill a node."""
@@ -287,9 +284,18 @@ class PodLayout:
         """Take the devices of a node, and the pods with their bindings."""
         self._entries = entries
         self._parts = {part.entries for row in bindings.values() for way in row.possible for part in way}
-        kinds: dict[tuple[bool, ...], list[int]] = defaultdict(list)
+        # Which of them a pod in doubt needs is not known, so no two of its entries are one kind.
+        doubtful = {
+            at
+            for row in bindings.values()
+            for way in (() if row.certain else row.possible)
+            for part in way
+            for at in part.entries
+        }
+        kinds: dict[tuple[bool, ...] | int, list[int]] = defaultdict(list)
         for at in sorted({at for entries in self._parts for at in entries}):
-            kinds[tuple(at in part for part in sorted(self._parts))].append(at)
+            kind = at if at in doubtful else tuple(at in part for part in sorted(self._parts))
+            kinds[kind].append(at)
         self._kinds = list(kinds.values())
         self.devices: NodeLoad = tuple(self._count(kind) for kind in self._kinds)
         self._bindings = bindings
@@ -380,6 +386,10 @@ class DeviceCapacity:
     def touched_by(self, demand: Demand) -> bool:
         """Tell whether a demand takes anything of it."""
         return bool(demand.gangs)
+
+    def grown(self, nodes: int) -> DeviceCapacity:
+        """Return the pool with some nodes more, or less."""
+        return DeviceCapacity(self.nodes + nodes, self.devices, self.gangs) if nodes else self
 
     @cached_property
     def _pods(self) -> Counter[PodClaims]:

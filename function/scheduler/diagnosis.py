@@ -6,19 +6,15 @@ the engine that stands in the way: the one with the shallowest headline, since e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from function.api import Engine, InferenceCluster, Pool
 from function.api.reasons import Level, Reason, Rejection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from function.api import Engine, InferenceCluster, Pool
-    from function.scheduler.ledger import Capacities, Ledger
-    from function.scheduler.matching.engine_options import Barred, ClusterFit, EngineFit, EngineOption
-
+from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption
+from function.scheduler.ledger import Capacities, Ledger
 
 Why: TypeAlias = "Callable[[int], Barred]"
 """Why the engine at a position of the shape does not fit some pools; found out when it is called."""
@@ -127,6 +123,7 @@ def _short(
             needs=shortage.needs,
             free=shortage.free,
             total=pool.nodes,
+            unusable=pool.unusable,
         )
         if worst is None or rejection.missing > worst.missing:
             worst = rejection

@@ -12,26 +12,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
+from function.api.ownership import OwnReplica
 from function.api.taints import untolerated
 from function.boundary import Unreadable
+from function.boundary.memo import Memo
 from function.scheduler.device_accounting import Demand
+from function.scheduler.ledger import Ledger
 from function.scheduler.outcomes import OUTDATED, Cause, Dropped, Kept, Placed, Update
-from function.scheduler.pass_values import PassValues
+from function.scheduler.placer import Placer
+from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.stamp import RUNNING, same_template, updated_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from function.api.ownership import OwnReplica
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.placer import Placer
-    from function.scheduler.scheduling_input import SchedulingInput
 
 T = TypeVar("T")
 
@@ -184,7 +181,7 @@ def _ranked(
     inputs: SchedulingInput, among: Iterable[Kept]
 ) -> Iterator[tuple[tuple[bool, ...], OwnReplica, Kept]]:
     """Those that can leave, each with what comes before the load of its cluster."""
-    sick = PassValues(partial(_sick, inputs))
+    sick = Memo(partial(_sick, inputs))
     for replica in among:
         own_replica = replica.own_replica
         if own_replica.identity is None:

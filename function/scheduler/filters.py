@@ -9,33 +9,28 @@ Adding a filter is adding a file and a line in one of the lists.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from operator import attrgetter, itemgetter
+from typing import Protocol
 
+from function.api import InferenceCluster, ModelCache, ModelDeployment
 from function.api.cache import READY
+from function.api.deployment import ClusterSelector, Engine, LabelRequirement, ReplicaShape, TopologySpread
 from function.api.expressible import ReplicaPods, StackEngine, obstacle
 from function.api.fault import Fault, Malformed
+from function.api.model import STANDARD
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.api.taints import Toleration, untolerated
-from function.api.workload import STANDARD, PodTemplate, ServingSpec
+from function.api.workload import PodTemplate, ServingSpec
+from function.boundary.memo import Memo
 from function.cel import bind_cluster
-from function.scheduler.outcomes import evacuation
-from function.scheduler.pass_values import LatestValue, PassValues
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Iterable, Mapping
-
-    from function.api import InferenceCluster, ModelCache, ModelDeployment
-    from function.api.deployment import TopologySpread
-    from function.api.engine import ClusterSelector, Engine, LabelRequirement, ReplicaShape
-    from function.scheduler.ledger import ReplicaCounts
-    from function.scheduler.outcomes import Evacuation
-    from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.selectors import Evaluations
-
+from function.scheduler.ledger import ReplicaCounts
+from function.scheduler.outcomes import Evacuation, evacuation
+from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.selectors import Evaluations
 
 # The gates that a cluster's own state opens or closes, whatever is asked of it: one row each.
 
@@ -374,7 +369,7 @@ class Domains:
         key = constraint.topology_key
         self._domain_of = {cluster.name: cluster.labels[key] for cluster in clusters if key in cluster.labels}
         self._domains = frozenset(self._domain_of.values())
-        self._loads = LatestValue(self._load)
+        self._loads = Memo(self._load, most=1)
 
     @property
     def _enough(self) -> bool:
@@ -386,10 +381,10 @@ class Domains:
         replicas, least = self._loads.of(counts.version, counts)
         return {domain: number + 1 - least for domain, number in replicas.items()}, 1 - least
 
-    def phrase(self, cluster: InferenceCluster, counts: ReplicaCounts, skew: int) -> str:
+    def phrase(self, there: str, counts: ReplicaCounts, skew: int) -> str:
         """Say what one more replica is too far ahead of: the domain that has the fewest, by its name."""
         replicas, least = self._loads.of(counts.version, counts)
-        key, there = self.constraint.topology_key, cluster.labels[self.constraint.topology_key]
+        key = self.constraint.topology_key
         if self._enough:
             behind = min(domain for domain in self._domains if replicas[domain] == least)
             text = f"{there} would be {skew} ahead of {behind} ({least})"
@@ -412,6 +407,10 @@ def _binding_keys(inputs: SchedulingInput) -> set[str]:
     }
 
 
+NO_DOMAIN_SKEW = 1_000_000
+"""The skew of a cluster in no domain: behind every cluster in one."""
+
+
 class Spread:
     """The constraints of a mode, DoNotSchedule or ScheduleAnyway, and the skews on each cluster."""
 
@@ -420,31 +419,43 @@ class Spread:
         stated = inputs.policy.topology_spread or ()
         ours = [constraint for constraint in stated if constraint.when_unsatisfiable == mode]
         gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
-        binding = _binding_keys(inputs)
+        binding, fleet = _binding_keys(inputs), inputs.fleet.clusters
         clusters = [
             cluster
-            for cluster in inputs.fleet.clusters.values()
+            for cluster in fleet.values()
             if ours and binding <= cluster.labels.keys()
             if not any(gate and gate.reject(cluster) for gate in gates)
         ]
         self.constraints = tuple(Domains(clusters, constraint) for constraint in ours)
-        self._keys = [constraint.topology_key for constraint in ours]
-        self._values = PassValues(self._value)
-        self._tables = LatestValue(self._table)
+        self._numbers: dict[tuple[int, str | None], int] = {}
+        self._excess_of = {
+            name: itemgetter(*self._numbered(cluster)) for name, cluster in fleet.items() if ours
+        }
+        self._excesses = Memo(self._tabulate, most=1)
 
-    def _value(self, cluster: InferenceCluster) -> list[str | None]:
-        return [cluster.labels.get(key) for key in self._keys]
+    def _numbered(self, cluster: InferenceCluster) -> list[int]:
+        """Number the domains of a cluster, one for each constraint."""
+        domains = enumerate(
+            cluster.labels.get(domains.constraint.topology_key) for domains in self.constraints
+        )
+        return [self._numbers.setdefault(domain, len(self._numbers)) for domain in domains]
 
-    def _table(self, counts: ReplicaCounts) -> list[tuple[dict[str, int], int]]:
-        return [domains.skews(counts) for domains in self.constraints]
-
-    def skews(self, cluster: InferenceCluster, counts: ReplicaCounts) -> list[int | None]:
-        """The skew of each constraint after one more replica there; None where it is in no domain."""
-        values, tables = self._values.of(cluster.name, cluster), self._tables.of(counts.version, counts)
+    def _tabulate(self, counts: ReplicaCounts) -> list[int]:
+        """Tabulate by number how far one more replica would be beyond maxSkew in each domain."""
+        skews = [domains.skews(counts) for domains in self.constraints]
+        most = [domains.constraint.max_skew for domains in self.constraints]
         return [
-            None if value is None else skews.get(value, empty)
-            for value, (skews, empty) in zip(values, tables, strict=True)
+            NO_DOMAIN_SKEW if domain is None else max(0, skews[at][0].get(domain, skews[at][1]) - most[at])
+            for at, domain in self._numbers
         ]
+
+    def excess(self, cluster: InferenceCluster, counts: ReplicaCounts) -> tuple[int, ...]:
+        """How far one more replica there would be beyond the maxSkew of each constraint.
+
+        Asked for every cluster and every replica that is placed: the table is one for all clusters.
+        """
+        excess = self._excess_of[cluster.name](self._excesses.of(counts.version, counts))
+        return excess if len(self.constraints) > 1 else (excess,)
 
 
 class TopologySpreadFilter:
@@ -455,6 +466,7 @@ class TopologySpreadFilter:
     def __init__(self, spread: Spread) -> None:
         """Take the binding constraints."""
         self._spread = spread
+        self._rejections: Memo[None, dict[tuple[int, str], Rejection]] = Memo(lambda _: {}, most=1)
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
@@ -464,15 +476,29 @@ class TopologySpreadFilter:
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster in no domain, or in one that would be too far ahead."""
-        skews = self._spread.skews(cluster, counts)
-        for constraint, skew in zip(self._spread.constraints, skews, strict=True):
-            stated = constraint.constraint
-            if skew is None:
-                return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
-            if skew > stated.max_skew:
-                detail = constraint.phrase(cluster, counts, skew)
-                return Rejection(Reason.TopologySpread, detail=detail, needs=skew, total=stated.max_skew)
-        return None
+        excess = self._spread.excess(cluster, counts)
+        if not any(excess):
+            return None
+        at = 0
+        while not excess[at]:
+            at += 1
+        key = self._spread.constraints[at].constraint.topology_key
+        domain = cluster.labels.get(key)
+        if domain is None:
+            return Rejection(Reason.TopologySpread, detail=f"has no label {key}")
+        return self._too_far(at, domain, counts, excess[at])
+
+    def _too_far(self, at: int, domain: str, counts: ReplicaCounts, beyond: int) -> Rejection:
+        """The rejection of every cluster in a domain: written once, since clusters x replicas ask for it."""
+        written = self._rejections.of(counts.version, None)
+        rejection = written.get((at, domain))
+        if rejection is None:
+            constraint = self._spread.constraints[at]
+            most = constraint.constraint.max_skew
+            detail = constraint.phrase(domain, counts, most + beyond)
+            rejection = Rejection(Reason.TopologySpread, detail=detail, needs=most + beyond, total=most)
+            written[at, domain] = rejection
+        return rejection
 
 
 class StandingFilter(Protocol):

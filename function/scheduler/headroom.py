@@ -6,110 +6,22 @@ Everything here works on copies, or is taken back: the decision stays as it is.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
+from function.api import Device, InferenceCluster, Pool
+from function.api.reasons import Rejection
 from function.api.text import counted
-from function.scheduler.cache import EasySearches
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
+from function.scheduler.engine_options import EngineOption
 from function.scheduler.filters import StackExpresses, counting
-from function.scheduler.ledger import ReplicaCounts
-from function.scheduler.matching.cache import FitCaches
-from function.scheduler.matching.matcher import Matcher
-from function.scheduler.other_replicas import Listing
+from function.scheduler.ledger import PoolKey, ReplicaCounts
+from function.scheduler.matcher import Matcher
+from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
-from function.scheduler.schedule import fill, may_place
+from function.scheduler.schedule import Decision, fill, may_place
 from function.scheduler.stamp import Indices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from function.api import Device, InferenceCluster, ModelReplica, Pool
-    from function.api.reasons import Rejection
-    from function.boundary import Document
-    from function.scheduler.decision import Decision
-    from function.scheduler.ledger import PoolKey
-    from function.scheduler.matching.engine_options import EngineOption
-    from function.scheduler.scheduling_input import SchedulingInput
-
-
-# Share what deployments that ask for the same find out, in one run over many of them.
-#
-# The rules are those of `cache`. A server has nothing of it: each deployment there owns what it found out,
-# and nothing would bound what all of them share.
-
-T = TypeVar("T")
-
-MOST_CLUSTERS = 100_000
-"""Combinations of classes of pools that are remembered: a run ends."""
-_MEMBERS: Any = {"__all__": {"members": {"__all__": {"template"}}}}
-TEMPLATES: Any = {"engines": _MEMBERS, "alternatives": {"__all__": {"engines": _MEMBERS}}}
-"""The fields of a replica's spec that hold pod templates."""
-
-
-class Shared:
-    """Fits and results of easy searches by scheduling input, and the fleet, read and charged once.
-
-    Law: both depend on the shapes of a replica without their templates, on the release that reads selectors,
-    on the steps of a search and on the strategy, and on nothing else of a deployment.
-    Buys: of 200 deployments on 1,000 clusters, the first that asks for something searches for all of them.
-    """
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._caches: dict[tuple[str, ...], tuple[FitCaches, EasySearches]] = {}
-        self._read: tuple[object, Any] | None = None
-        self._listing: tuple[object, Listing] | None = None
-
-    def once(self, key: object, read: Callable[[], T]) -> T:
-        """Return what is read of the fleet, from the deployment before where its key was the same.
-
-        Law: what is read depends on the key. Buys: a thousand clusters are sorted by name once.
-        """
-        if self._read is None or self._read[0] != key:
-            self._read = key, read()
-        value: T = self._read[1]
-        return value
-
-    def listing(
-        self,
-        documents: tuple[Document, ...],
-        clusters: Mapping[str, InferenceCluster],
-        parse: Callable[[Document], ModelReplica],
-        *,
-        of: object,
-    ) -> Listing:
-        """Return the listed replicas, read on from the deployment before where its list begins this one.
-
-        `of` says how replicas are read: those that were read in another way are read again.
-        """
-        if (
-            self._listing is None
-            or self._listing[0] != of
-            or not self._listing[1].goes_on(documents, clusters)
-        ):
-            self._listing = of, Listing(clusters)
-        listing = self._listing[1]
-        listing.read(documents, parse)
-        return listing
-
-    def join(self, inputs: SchedulingInput) -> None:
-        """Give a deployment what others that ask for the same have found out, and find out for them.
-
-        One with an invalid selector is alone: what it reads of devices is not known.
-        """
-        caches = FitCaches(MOST_CLUSTERS), EasySearches()
-        if not inputs.selectors.invalid:
-            caches = self._caches.setdefault(_question(inputs), caches)
-        for cache in caches:
-            inputs.deployment.adopt(cache)
-
-
-def _question(inputs: SchedulingInput) -> tuple[str, ...]:
-    template, config = inputs.deployment.template, inputs.config
-    shapes = template.model_dump_json(include={"engines", "alternatives"}, exclude=TEMPLATES)
-    return (shapes, config.cel_version, str(config.search_budget), str(inputs.policy.strategy))
-
 
 _NOT_ASKED: Any = {"serving": True, **TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
@@ -219,12 +131,25 @@ class PartlyHeld:
     by_devices: int
     """How many more would, if the pool charged devices; counted up to a limit."""
 
+    @property
+    def plain(self) -> dict[str, str | int]:
+        """The finding as data; `message` is the text of it."""
+        return {
+            "cluster": self.cluster,
+            "pool": self.pool,
+            "nodes": self.nodes,
+            "byNodes": self.by_nodes,
+            "byDevices": self.by_devices,
+            "message": str(self),
+        }
+
     def __str__(self) -> str:
         """`use1/frontier: 2 whole nodes are held for a part of their devices ...`."""
-        held = "1 whole node is" if self.nodes == 1 else f"{self.nodes} whole nodes are"
+        one = self.nodes == 1
+        held = "1 whole node is" if one else f"{self.nodes} whole nodes are"
         fit = f"{counted(self.by_nodes, 'more replica')} {'fits' if self.by_nodes == 1 else 'fit'}"
         would = f"{'at least ' if self.by_devices == SHARING else ''}{self.by_devices}"
-        where = f"{self.cluster}/{self.pool}: {held} held for a part of their devices"
+        where = f"{self.cluster}/{self.pool}: {held} held for a part of {'its' if one else 'their'} devices"
         return f"{where}; {fit} there, with accounting: Device on the pool {would} would"
 
 
@@ -265,7 +190,9 @@ def _partly_held(
     ]
     new = [placed.candidate for placed in decision.placed if placed.candidate.cluster.name == cluster]
     placed = [candidate.demands[pool.name].gangs for candidate in new if pool.name in candidate.demands]
-    room: DeviceCapacity | None = DeviceCapacity(pool.nodes, PoolDevices(pool), total([*others, *placed]))
+    room: DeviceCapacity | None = DeviceCapacity(
+        pool.nodes - pool.unusable, PoolDevices(pool), total([*others, *placed])
+    )
     by_nodes, by_devices = max(0, ledger.free(cluster, pool.name)) // held[-1].nodes, 0
     while by_devices < SHARING and (room := room.take(held[-1]) if room else None):
         by_devices += 1

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from function.api.cluster import InferenceCluster
+from function.api.ownership import OwnReplica
+from function.api.replica import ModelReplica
 from function.api.text import counted
-from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, Shortage, stamped_gangs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.api import InferenceCluster, ModelReplica
-    from function.api.ownership import OwnReplica
-    from function.scheduler.device_accounting import Gangs
+from function.scheduler.device_accounting import (
+    Demand,
+    DeviceCapacity,
+    Gangs,
+    PoolDevices,
+    Shortage,
+    stamped_gangs,
+)
 
 
 class NodeCapacity(NamedTuple):
@@ -42,6 +46,10 @@ class NodeCapacity(NamedTuple):
     def touched_by(self, demand: Demand) -> bool:
         """Tell whether a demand takes anything of it."""
         return bool(demand.nodes)
+
+    def grown(self, nodes: int) -> NodeCapacity:
+        """Return the pool with some nodes more, or less."""
+        return NodeCapacity(self.free_nodes + nodes)
 
 
 PoolCapacity: TypeAlias = NodeCapacity | DeviceCapacity
@@ -185,7 +193,8 @@ def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) 
 #
 # Rules. Everything that affects free capacity and counts must live here.
 # 1. A pool starts at what it publishes. One that is not published has nothing, and charging it changes
-#    nothing.
+#    nothing. What is free leaves out nodes that are known to be of no use; what is held by those that are
+#    there is held against what is declared (`declared`, `initial`, `overcommitted`).
 # 2. Every replica that exists is charged, everybody's, as stamped on it, until it is really gone.
 # 3. A pool charges nodes, or with Device accounting the pods themselves (`device_accounting`).
 # 4. Replicas count for spreading while they are kept or placed, not while they are leaving.
@@ -249,9 +258,11 @@ class Ledger:
         """Open with what every cluster publishes."""
         self._sizes: dict[PoolKey, int] = {}
         self._empty: dict[PoolKey, DeviceCapacity] = {}
+        self._unusable: dict[PoolKey, int] = {}
         self._apart: dict[str, list[str]] = defaultdict(list)
         for cluster in clusters:
             self._sizes.update(cluster.node_counts)
+            self._unusable.update(cluster.unusable_nodes)
             for pool in cluster.pools if cluster.counts_devices else ():
                 if pool.accounting == "Device":
                     self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, PoolDevices(pool))
@@ -259,6 +270,11 @@ class Ledger:
                         self._apart[cluster.name].append(pool.name)
         self._free = dict(self._sizes)
         self._devices = dict(self._empty)
+        for key, nodes in self._unusable.items():
+            if key in self._free:
+                self._free[key] -= nodes
+            if key in self._devices:
+                self._devices[key] = self._devices[key].grown(-nodes)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
         self._journal: list[str] = []
         self._settled: Iterable[PoolKey] = ()
@@ -269,7 +285,7 @@ class Ledger:
         """Return a ledger that says the same and goes its own way from now on."""
         other = Ledger(())
         other._sizes, other._empty = self._sizes, self._empty  # None of them changes after the opening.
-        other._apart = self._apart
+        other._apart, other._unusable = self._apart, self._unusable
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
         other._journal = list(self._journal)
@@ -287,6 +303,7 @@ class Ledger:
         other = Ledger(())
         other._settled, other._touched = self._settled, frozenset(touched)
         other._sizes, other._empty, other._apart = self._sizes, self._empty, self._apart
+        other._unusable = self._unusable
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update(self._held)
         for cluster in other._touched:
@@ -299,6 +316,17 @@ class Ledger:
         """Return the free capacity of a pool."""
         key = (cluster, pool)
         return self._devices[key] if key in self._devices else NodeCapacity(self._free.get(key, 0))
+
+    def declared(self, cluster: str, pool: str) -> PoolCapacity:
+        """Return the free capacity of a pool as if every node of it could be used: what runs goes by that."""
+        return self.capacity(cluster, pool).grown(self._unusable.get((cluster, pool), 0))
+
+    def present(self, cluster: InferenceCluster) -> Capacities | None:
+        """Return the free capacities without nodes that are still to come; None where none is to come."""
+        if not cluster.nodes_to_come:
+            return None
+        pairs = [(self.capacity(cluster.name, pool.name), pool.to_come) for pool in cluster.pools]
+        return tuple([capacity.grown(-to_come) for capacity, to_come in pairs])
 
     def capacities(self, cluster: InferenceCluster) -> Capacities:
         """Return the free capacities of a cluster's pools, in their order."""

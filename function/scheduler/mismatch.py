@@ -20,26 +20,21 @@ observed, or is updated where the edit does not depend on what is unknown.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from function.api.reasons import Reason
-from function.api.workload import KSERVE
+from function.api import Engine, InferenceCluster, Member, Pool, StampedEngine, StampedMember
+from function.api.deployment import ReplicaShape
+from function.api.model import KSERVE
+from function.api.ownership import OwnReplica
+from function.api.reasons import Reason, Rejection
 from function.boundary import Resolution
 from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
-from function.scheduler.matching.devices import Match, errs
+from function.scheduler.device_matching import Match, errs
+from function.scheduler.ledger import Ledger
+from function.scheduler.matcher import Matcher
 from function.scheduler.outcomes import Kept, Mismatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.api import Engine, InferenceCluster, Member, Pool, StampedEngine, StampedMember
-    from function.api.engine import ReplicaShape
-    from function.api.ownership import OwnReplica
-    from function.api.reasons import Rejection
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.matching.matcher import Matcher
-    from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import SchedulingInput
 
 Pair = tuple["Engine", "Member", "StampedMember"]
 
@@ -143,12 +138,25 @@ def _pools(
 
 
 def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
-    """A stamped engine with the pods and copies it has now, where they are more."""
-    by_role = {str(member.role): member.pods for member in engine.members}
-    members = tuple(
-        replace(member, pods=max(member.pods, by_role[member.role])) for member in stamped.members
-    )
-    return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
+    """A stamped engine with as many pods of each kind as it has now, where they are more.
+
+    Members that claim the same on one pool have pods of one kind: only their sum counts.
+    """
+    by_role = {str(member.role): member.pods * engine.copies for member in engine.members}
+    kinds: dict[tuple[object, ...], list[StampedMember]] = defaultdict(list)
+    for member in stamped.members:
+        kinds[member.pool, member.requests, member.constraints].append(member)
+    members = [
+        replace(
+            kind[0],
+            pods=max(
+                sum(member.pods for member in kind) * stamped.copies,
+                sum(by_role[member.role] for member in kind),
+            ),
+        )
+        for kind in kinds.values()
+    ]
+    return replace(stamped, copies=1, members=tuple(members))
 
 
 def _growth(
@@ -178,7 +186,7 @@ def _growth(
 def _short(ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> str:
     """The first pool that has no room for the growth, and by how much; empty when all have."""
     for pool, demand in growth.items():
-        capacity = ledger.capacity(cluster, pool)
+        capacity = ledger.declared(cluster, pool)
         shortage = capacity.shortage(demand) if capacity.touched_by(demand) else None
         if shortage is not None:
             return f"pool {pool} needs {shortage.needs} more"

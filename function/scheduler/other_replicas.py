@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from function.api.cluster import InferenceCluster
+from function.api.replica import ModelReplica
+from function.boundary import Document
 from function.scheduler.ledger import Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from function.api import InferenceCluster, ModelReplica
-    from function.boundary import Document
 
 
 class OtherReplicas(Collection["ModelReplica"]):

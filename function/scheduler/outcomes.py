@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from function.api import InferenceCluster
+from function.api.deployment import ReplicaShape
 from function.api.model import conditions_of, mapping
+from function.api.names import Identity
+from function.api.ownership import OwnReplica
 from function.api.text import latest, listed
-from function.boundary import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.api import InferenceCluster
-    from function.api.engine import ReplicaShape
-    from function.api.names import Identity
-    from function.api.ownership import OwnReplica
-    from function.boundary import Shape
-    from function.scheduler.device_accounting import Demand
-    from function.scheduler.matching.engine_options import Candidate
-    from function.scheduler.scheduling_input import Fleet, SchedulingInput
-
+from function.boundary import Shape, Unreadable
+from function.scheduler.device_accounting import Demand
+from function.scheduler.engine_options import Candidate
+from function.scheduler.scheduling_input import Fleet, SchedulingInput
 
 # The words of Law 2: what makes a replica mismatched, and for which causes one leaves.
 

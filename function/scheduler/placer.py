@@ -6,38 +6,32 @@
 3. Score: an earlier score outweighs every later one.
 4. Select: the best, ties by name; and the runner-up, to be reported.
 
-Nothing here remembers: what was found out about a cluster is kept in `cache`, until the ledger changes it.
+Nothing here remembers: what was found out about a cluster is kept in `memo`, until the ledger changes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from heapq import nsmallest
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from function.api import InferenceCluster
+from function.api.deployment import ReplicaShape
+from function.api.ownership import OwnReplica
 from function.api.reasons import Reason, Rejection
-from function.scheduler.cache import EasySearches, PlacementCache, Scored, SearchCache
-from function.scheduler.diagnosis import below_gates, on_pools
-from function.scheduler.filters import StackExpresses, counting, standing
-from function.scheduler.matching.engine_options import Candidate
+from function.scheduler.diagnosis import OnPools, Why, below_gates, on_pools
+from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
+from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
+from function.scheduler.ledger import Capacities, Ledger
+from function.scheduler.matcher import Matcher
+from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
+from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
 from function.scheduler.search import free_left, search
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from function.api import InferenceCluster
-    from function.api.engine import ReplicaShape
-    from function.api.ownership import OwnReplica
-    from function.scheduler.diagnosis import OnPools, Why
-    from function.scheduler.filters import StandingFilter
-    from function.scheduler.ledger import Capacities, Ledger
-    from function.scheduler.matching.engine_options import ClusterFit, EngineOption
-    from function.scheduler.matching.matcher import Matcher
-    from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.stamp import Indices
+from function.scheduler.stamp import Indices
 
 
 class Placement(NamedTuple):
@@ -73,8 +67,8 @@ class Placer:
         self._gates = standing(inputs)
         self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
-        self._cache = PlacementCache(ledger, local=not any(elsewhere))
-        self._searches = SearchCache(inputs.deployment.held(EasySearches))
+        self._memo = PlacementMemo(ledger, local=not any(elsewhere))
+        self._searches = SearchMemo(inputs.deployment.held(EasySearches), matcher.budget.allowance)
 
     @cached_property
     def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
@@ -92,7 +86,7 @@ class Placer:
         """The best place for one more replica; None when there is none."""
         _, eligible = self._standing
         for shapes in self._turns():
-            placement = self._select(self._cache.scored(shapes, eligible, self._evaluate))
+            placement = self._select(self._memo.scored(shapes, eligible, self._evaluate))
             if placement is not None:
                 return placement
         return None
@@ -115,16 +109,18 @@ class Placer:
     def _filter(self, cluster: InferenceCluster) -> Rejection | None:
         """The counting gates, in their order."""
         counts = self.ledger.counts
-        return next(
-            (rejection for gate in self._counting if (rejection := gate.reject(cluster, counts))), None
-        )
+        for gate in self._counting:  # Once a cluster and replica: a generator costs as much.
+            rejection = gate.reject(cluster, counts)
+            if rejection:
+                return rejection
+        return None
 
     def _fit_first(self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...]) -> Candidate | None:
         """The first of the shapes that the cluster's stack can express and that has room."""
         for shape in shapes:
             if self._stacks is not None and self._stacks.reject_shape(shape, cluster) is not None:
                 continue
-            outcome = self._cache.fitted(shape, cluster, self._fit)
+            outcome = self._memo.fitted(shape, cluster, self._fit)
             if isinstance(outcome, Candidate):
                 return outcome
         return None
@@ -136,10 +132,19 @@ class Placer:
         if not fit.possible:
             return Reason.NoMatchingDevice
         free = self.ledger.capacities(cluster)
-        outcome = self._searches.easy(fit, free) or self._search(cluster, fit, free)
+        present = self.ledger.present(cluster)
+        now = None if present is None else self._searched(cluster, fit, present)
+        if now is not None and not isinstance(now, Reason):
+            return Candidate(cluster, shape, now, free_left(now, free))
+        outcome = self._searched(cluster, fit, free)
         if isinstance(outcome, Reason):
             return outcome
-        return Candidate(cluster, shape, outcome, free_left(outcome, free))
+        return Candidate(cluster, shape, outcome, free_left(outcome, free), grows=now is not None)
+
+    def _searched(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
+    ) -> tuple[EngineOption, ...] | Reason:
+        return self._searches.easy(fit, free) or self._search(cluster, fit, free)
 
     def _search(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
@@ -196,7 +201,7 @@ class Placer:
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
-        return self._cache.rejections(*self._standing, self._reject)
+        return self._memo.rejections(*self._standing, self._reject)
 
     def _reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Why a cluster takes no other replica: a counting gate, or the shape that comes nearest."""
@@ -211,7 +216,7 @@ class Placer:
     def _below(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
         rejection = self._stacks.reject_shape(shape, cluster) if self._stacks is not None else None
         if rejection is None:
-            outcome = self._cache.fitted(shape, cluster, self._fit)
+            outcome = self._memo.fitted(shape, cluster, self._fit)
             if isinstance(outcome, Candidate):
                 return None
             fit = self._matcher.fit(shape, cluster)

@@ -12,33 +12,214 @@ While anything that placing depends on is unknown or invalid, only 1, 2 and 5 ru
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from function.api import ModelReplica
+from function.api.ownership import OwnReplica
+from function.api.reasons import Rejection
+from function.api.taints import untolerated
 from function.boundary import Resolution
+from function.scheduler import disruption
 from function.scheduler.budget import CallBudget
-from function.scheduler.decision import Decision
 from function.scheduler.device_accounting import Demand
-from function.scheduler.disruption import replace, roll, scale_down, supersede, surge
-from function.scheduler.ledger import Ledger, ReplicaCounts, overcommitted_pools, yielding
-from function.scheduler.matching.matcher import Matcher
+from function.scheduler.ledger import (
+    Ledger,
+    Overcommitted,
+    ReplicaCounts,
+    Yielding,
+    overcommitted_pools,
+    yielding,
+)
+from function.scheduler.matcher import Matcher
+from function.scheduler.mismatch import examine
+from function.scheduler.outcomes import Cause, Dropped, Evacuation, Kept, Placed, evacuation
 from function.scheduler.placer import Placer
-from function.scheduler.retain import retain
-from function.scheduler.scheduling_input import scheduling_input
-from function.scheduler.selectors import MOST
+from function.scheduler.scheduling_input import SchedulingInput, scheduling_input
+from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
 from function.scheduler.stamp import Indices
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+# The decision of one pass as data: which replicas are kept, placed and dropped, and why.
 
-    from function.api import ModelReplica
-    from function.api.ownership import OwnReplica
-    from function.api.reasons import Rejection
-    from function.scheduler.ledger import Yielding
-    from function.scheduler.outcomes import Placed
-    from function.scheduler.scheduling_input import SchedulingInput
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of one pass."""
+
+    inputs: SchedulingInput
+    ledger: Ledger
+    kept: tuple[Kept, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    full: Mapping[str, Rejection] = field(default_factory=dict)
+    """The rejections as they were before replicas that had a place were withheld."""
+    stopped: str = ""
+    """Why filling stopped early, when it was not for want of a place."""
+    withheld: int = 0
+    """Replicas that had a place and were not placed, because minReplicas was out of reach."""
+    overcommitted: tuple[Overcommitted, ...] = ()
+    """Pools of its replicas that hold more than they have, as observed."""
+    left_out: tuple[str, ...] = ()
+    """Deployments before ours in the common order whose selectors cost too much to place for them."""
+    matched: int = 0
+    """Work: (member, pool shape) pairs matched."""
+    budget: CallBudget | None = field(default=None, repr=False, compare=False)
+    """Work: the steps that searches took, and what is left of them."""
+    placer: Placer | None = field(default=None, repr=False, compare=False)
+    """The clusters as this pass left them; None when it could not look for places."""
+
+    def survey(self) -> Mapping[str, Rejection]:
+        """Why each cluster hosts no other replica, also when none is missing."""
+        return self.full or (self.placer.rejections() if self.placer else {})
+
+    @property
+    def rejections(self) -> Mapping[str, Rejection]:
+        """Why each cluster hosts no other replica, by name; empty when none is missing.
+
+        Clusters that would host another are not in it. They are looked up when they are read.
+        """
+        missing = self.total < self.wanted or bool(self.held)
+        return self.survey() if missing else {}
+
+    @property
+    def wanted(self) -> int:
+        """Replicas wanted."""
+        return self.inputs.deployment.wanted
+
+    @property
+    def total(self) -> int:
+        """Replicas placed: kept and new."""
+        return len(self.kept) + len(self.placed)
+
+    @property
+    def held(self) -> tuple[Kept, ...]:
+        """Mismatched replicas for whose replacement there is no place, and others that are blocked."""
+        return tuple(kept for kept in self.kept if kept.mismatch or kept.blocked)
+
+
+# Retain: every existing replica keeps its cluster, index and pools unless Law 2 lists a reason not to.
+#
+# Law 2. Crossplane deletes what is missing from the desired state, so doubt never removes a running replica.
+# One leaves only for a reason of this list, and the reason is on record:
+#
+# 1. its InferenceCluster no longer exists: the list was delivered, is not empty, and does not have it (here);
+# 2. its cluster has a NoExecute taint that the deployment does not tolerate (here);
+# 3. it is mismatched (`mismatch`), or superseded by a rollout with surge, which is opt-in (`rollout`),
+#    and its replacement has a place (`replace`);
+# 4. scale down (`scale_down`);
+# 5. it is being deleted already (here);
+# 6. it yields its place in an overcommitted pool, where that is asked for (here, from `ledger`);
+# 7. it or its cluster has been degraded for longer than asked, which is opt-in (`outcomes`), and its
+#    replacement has a place (`replace`).
+#
+# A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion
+# before that. Who is dropped in this module is in `_leaves` and `_yields`, and nowhere else.
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """The replicas that stay and those that leave, before anything is scaled or placed."""
+
+    kept: tuple[Kept, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def _drained(inputs: SchedulingInput, own_replica: OwnReplica) -> str:
+    """The NoExecute taint that drains the replica's cluster; empty when there is none."""
+    cluster = inputs.fleet.clusters.get(own_replica.cluster)
+    taints = cluster.spec.taints if cluster else ()
+    left = untolerated(taints, inputs.deployment.template.tolerations)
+    return next((str(taint) for taint in left if taint.effect == "NoExecute"), "")
+
+
+def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
+    """The reason, of those that need no replacement, for which a replica leaves."""
+    if own_replica.terminating:  # Law 2, reason 5.
+        return Dropped(own_replica, Cause.Terminating)
+    # Doubt: whose it is, what there is, or where it runs cannot be read. Doubt keeps.
+    if (
+        own_replica.identity is None
+        or not inputs.fleet.inputs_delivered
+        or own_replica.holds != own_replica.cluster
+    ):
+        return None
+    if inputs.fleet.gone(own_replica.cluster):  # Law 2, reason 1.
+        return Dropped(own_replica, Cause.ClusterGone, f"cluster {own_replica.cluster}")
+    taint = _drained(inputs, own_replica)  # Law 2, reason 2.
+    return Dropped(own_replica, Cause.Drained, taint) if taint else None
+
+
+def _stays(
+    inputs: SchedulingInput,
+    matcher: Matcher,
+    ledger: Ledger,
+    evacuating: Evacuation,
+    own_replica: OwnReplica,
+) -> Kept:
+    """How a replica stays: in doubt as it is observed, else as `mismatch` finds it."""
+    if own_replica.identity is None:
+        return Kept(own_replica, doubt=f"the key {own_replica.key} cannot be read")
+    if not inputs.fleet.inputs_delivered:
+        return Kept(own_replica, doubt="required resources are not delivered yet")
+    if not own_replica.readable:
+        return Kept(own_replica, doubt="the replica cannot be read")
+    if inputs.selectors.invalid:
+        return Kept(own_replica, doubt="a selector does not compile")
+    cluster = inputs.fleet.clusters.get(own_replica.cluster)
+    kept = examine(inputs, matcher, ledger, own_replica, cluster)
+    too_long = None if kept.mismatch else evacuating.mismatch(own_replica, cluster)
+    if too_long is None:
+        return kept
+    # Law 2, reason 7. It matches as ever: while it has nowhere to go it is updated like any other, which
+    # may mend it.
+    return replace(kept, mismatch=too_long, detail=f"for over {evacuating.after} s")
+
+
+def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
+    """Own replicas that give way in an overcommitted pool, by key (Law 2, reason 6)."""
+    pools = {(yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in gives_way}
+    return {
+        own_replica.key: Dropped(
+            own_replica,
+            Cause.Yielded,
+            f"pool {pools[own_replica.replica.namespace, own_replica.replica.name]}",
+        )
+        for own_replica in inputs.fleet.own_replicas
+        if own_replica.identity is not None
+        and (own_replica.replica.namespace, own_replica.replica.name) in pools
+    }
+
+
+def retain(
+    inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, gives_way: Iterable[Yielding] = ()
+) -> Retained:
+    """Go through the existing replicas in the order of cluster and index. `gives_way` names who yields."""
+    yields = _yields(inputs, gives_way)
+    leaving = {
+        own_replica.key: _leaves(inputs, own_replica) or yields.get(own_replica.key)
+        for own_replica in inputs.fleet.own_replicas
+    }
+    drains = {key: drop for key, drop in leaving.items() if drop and drop.cause is Cause.Drained}
+    staying = [
+        own_replica
+        for own_replica in inputs.fleet.own_replicas
+        if leaving[own_replica.key] is None or own_replica.key in drains
+    ]
+    now = disruption.leaving_now(inputs, staying, [drain.own_replica for drain in drains.values()])
+    stays = partial(_stays, inputs, matcher, ledger, evacuation(inputs))
+    kept: list[Kept] = []
+    dropped: list[Dropped] = []
+    for own_replica in inputs.fleet.own_replicas:
+        gone = leaving[own_replica.key]
+        if gone is None:
+            kept.append(stays(own_replica))
+        elif own_replica.key in drains and own_replica.key not in now:
+            kept.append(replace(stays(own_replica), waits=f"drain ({gone.detail})"))
+        else:
+            dropped.append(gone)
+    return Retained(tuple(kept), tuple(dropped))
 
 
 # Reserve places for deployments that come before ours in the common order.
@@ -65,16 +246,19 @@ def reserve(
     What one of them gives up in its pass stays charged for everybody else until it is really gone. Returns
     those whose selectors cost more than the passes of others may: where one does, nothing is reserved.
     """
-    left_out, most = [], MOST
+    left_out, most, length = [], MOST, MAX_LENGTH
     for peer in inputs.peers.earlier:
-        peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config, most=most // 2)
+        share = Share(most // 2, PEER_LENGTH + length // 2)
+        peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config, share=share)
+        length -= max(0, peer_input.selectors.length - PEER_LENGTH)
         part = budget.portion()
         decision = run(peer_input, ledger, part)
         budget.with_portion(part)
-        if peer_input.selectors.too_many or peer_input.evaluations.dear:
+        selectors = peer_input.selectors
+        if selectors.too_many or selectors.too_long or peer_input.evaluations.dear:
             left_out.append(f"{peer.deployment.namespace}/{peer.deployment.name}")
-        elif peer_input.selectors.many:
-            most -= peer_input.selectors.evaluations(peer.fleet.clusters.values())
+        elif selectors.many:
+            most -= selectors.work(peer.fleet.clusters.values())
         for placed in decision.placed:
             if placed.replaces is not None:
                 ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
@@ -180,7 +364,8 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
 
     `most` bounds the steps of all searches together; None leaves it to the budget of the input.
     """
-    ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
+    ledger = open_ledger(inputs)
+    budget = CallBudget(inputs.config.search_budget, len(inputs.fleet.clusters), most=most)
     run = partial(run_pass, gives_way=_gives_way(inputs, ledger))
     left_out: tuple[str, ...] = ()
     if may_place(inputs):
@@ -189,9 +374,7 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     decision = run(inputs, ledger, ours, room=room)
     publishing = {} if inputs.fleet.whole else inputs.fleet.clusters
     overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger, publishing)
-    return dataclasses.replace(
-        decision, overcommitted=overcommitted, budget=budget.with_portion(ours), left_out=left_out
-    )
+    return replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours), left_out=left_out)
 
 
 def _gives_way(inputs: SchedulingInput, ledger: Ledger) -> tuple[Yielding, ...]:
@@ -216,12 +399,14 @@ def run_pass(
     """
     matcher = Matcher(inputs, budget)
     retained = retain(inputs, matcher, ledger, gives_way)  # 1
-    kept, scaled = scale_down(inputs, ledger, supersede(inputs, retained.kept))  # 2
+    kept, scaled = disruption.scale_down(inputs, ledger, disruption.supersede(inputs, retained.kept))  # 2
     dropped = [*retained.dropped, *scaled]
-    changing = any(stays.needs_replacement or (stays.outgoing and surge(inputs)) for stays in kept)
+    changing = any(stays.needs_replacement or (stays.outgoing and disruption.surge(inputs)) for stays in kept)
     idle = len(kept) >= inputs.deployment.wanted and not changing
     if not may_place(inputs) or (idle and not survey):
-        return Decision(inputs, ledger, roll(inputs, kept), (), tuple(dropped), matched=matcher.matched)
+        return Decision(
+            inputs, ledger, disruption.roll(inputs, kept), (), tuple(dropped), matched=matcher.matched
+        )
     ledger.count_for(ReplicaCounts(replica.own_replica.cluster for replica in kept))
     placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
@@ -232,14 +417,14 @@ def run_pass(
     withheld, full = (0, {}) if enough else _withhold(placer, placed)
     if enough:  # 4
         left = None if room is None else room - len(placed)
-        replaced = replace(inputs, placer, kept, len(placed), left)
+        replaced = disruption.replace(inputs, placer, kept, len(placed), left)
         kept = replaced.kept
         placed.extend(replaced.placed)
         dropped.extend(replaced.dropped)
     return Decision(
         inputs,
         ledger,
-        roll(inputs, kept),  # 5
+        disruption.roll(inputs, kept),  # 5
         tuple(placed),
         tuple(dropped),
         full=full,

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
+from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
 from function.api.deployment import PlacementPolicy
 from function.api.model import conditions_of, mapping, mappings, number
+from function.api.names import Identity
+from function.api.ownership import OwnReplica
 from function.api.workload import SERVING, serving_digest
-from function.boundary import Resolution
-from function.scheduler.pass_values import PassValues
+from function.boundary import Document, Resolution
+from function.boundary.memo import Memo
+from function.scheduler.ledger import Yielding
+from function.scheduler.other_replicas import OtherReplicas
 from function.scheduler.selectors import (
-    MOST,
     OF_DEPLOYMENT,
     OF_INPUT,
+    WHOLE,
     Evaluations,
     HeldPrograms,
     Selectors,
+    Share,
     check_selectors,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
-    from function.api.names import Identity
-    from function.api.ownership import OwnReplica
-    from function.boundary import Document
-    from function.scheduler.ledger import Yielding
-    from function.scheduler.other_replicas import OtherReplicas
-
 
 # Say which replicas are in service: what every disruption and rollout budget counts.
 #
@@ -55,8 +50,8 @@ class Serving:
     def __init__(self, *, by_template: bool) -> None:
         """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
         self._by_template = by_template
-        self._running = PassValues(_runs_its_template)
-        self._mixed = PassValues(_is_half_updated)
+        self._running = Memo(_runs_its_template)
+        self._mixed = Memo(_is_half_updated)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
         """Tell whether a replica is in service."""
@@ -96,9 +91,12 @@ def _runs_its_template(own_replica: OwnReplica) -> bool:
 
 def _is_half_updated(own_replica: OwnReplica) -> bool:
     try:
-        status = mapping(own_replica.document.project(SERVING).get("status"))
+        plain = own_replica.document.project(SERVING)
     except ValueError:
         return False
+    status = mapping(plain.get("status"))
+    if _is_older(_ready_of(status), mapping(plain.get("metadata")).get("generation")):
+        return False  # What was counted is about the spec of before.
     engines = mappings(status.get("engines"))
     counts = [number(engine.get(field), 0) for engine in engines for field in ("available", "updated")]
     return min(counts, default=0) > 0
@@ -228,11 +226,11 @@ def scheduling_input(
     config_fault: str = "",
     peers: Peers = NO_PEERS,
     *,
-    most: int | None = None,
+    share: Share | None = None,
 ) -> SchedulingInput:
     """Put the input of one pass together; selectors are gone through here.
 
-    `most` is given for a deployment that places before ours: the evaluations that it may make.
+    `share` is given for a deployment that places before ours: what its selectors may cost.
     """
     stated = deployment.spec.placement or PlacementPolicy()
     policy = stated.over(config.defaults.placement)
@@ -244,10 +242,10 @@ def scheduling_input(
         config.cel_version,
         origin,
         clusters=clusters,
-        most=MOST if most is None else most,
+        share=share or WHOLE,
     )
-    deployment.cache_of(HeldPrograms).programs = selectors.programs
-    count = partial(selectors.evaluations, clusters) if most is None else None
+    deployment.memo_of(HeldPrograms).programs = selectors.programs
+    count = partial(selectors.evaluations, clusters) if share is None else None
     evaluations = Evaluations(config.cel_version, count)
     surges = policy.disruption is not None and policy.disruption.max_surge > 0
     serving = Serving(by_template=policy.rollout is not None or surges)

@@ -7,22 +7,18 @@ the order of the list is the policy. Adding a score is adding a file and a line 
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from function.api.cache import readiness
+from function.api import InferenceCluster, ModelCache
+from function.api.cache import Readiness, readiness
+from function.api.deployment import Preference
+from function.boundary.memo import Memo
 from function.cel import bind_cluster
+from function.scheduler.engine_options import Candidate
 from function.scheduler.filters import Spread
-from function.scheduler.pass_values import PassValues
-
-if TYPE_CHECKING:
-    from function.api import InferenceCluster, ModelCache
-    from function.api.cache import Readiness
-    from function.api.deployment import Preference
-    from function.scheduler.ledger import ReplicaCounts
-    from function.scheduler.matching.engine_options import Candidate
-    from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.selectors import Evaluations
-
+from function.scheduler.ledger import ReplicaCounts
+from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.selectors import Evaluations
 
 # firstAvailable: lower ranks first.
 
@@ -71,7 +67,7 @@ class PreferencesScore:
     def __init__(self, preferences: tuple[Preference, ...], evaluations: Evaluations) -> None:
         """Take the preferences, and what selectors say in this pass."""
         self._preferences, self._evaluations = preferences, evaluations
-        self._weights = PassValues(self._weight)
+        self._weights = Memo(self._weight)
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
@@ -85,22 +81,24 @@ class PreferencesScore:
 
     def _weight(self, cluster: InferenceCluster) -> int:
         return sum(
-            preference.weight for preference in self._preferences if self._matches(preference, cluster)
+            preference.weight
+            for at, preference in enumerate(self._preferences)
+            if self._matches(at, preference, cluster)
         )
 
-    def _matches(self, preference: Preference, cluster: InferenceCluster) -> bool:
+    def _matches(self, at: int, preference: Preference, cluster: InferenceCluster) -> bool:
         if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):
             return False
         if not preference.cel:
             return True
         subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
-        return self._evaluations.matches(self._evaluations.program(preference.expression), subject)
+        outcome = self._evaluations.outcome(self._evaluations.program(preference.expression), subject)
+        if outcome.kind == "cost":
+            self._evaluations.unjudged.setdefault(at, set()).add(cluster.name)
+        return outcome.kind == "match"
 
 
 # topologySpread with ScheduleAnyway: the least skew beyond maxSkew first.
-
-NO_DOMAIN_SKEW = 1_000_000
-"""The skew of a cluster in no domain: behind every cluster in one."""
 
 
 class SoftSpread:
@@ -112,7 +110,6 @@ class SoftSpread:
     def __init__(self, spread: Spread) -> None:
         """Take the constraints that do not bind."""
         self._spread = spread
-        self._most = [domains.constraint.max_skew for domains in spread.constraints]
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
@@ -122,13 +119,7 @@ class SoftSpread:
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
-        skews = self._spread.skews(candidate.cluster, counts)
-        return tuple(
-            [
-                NO_DOMAIN_SKEW if skew is None else max(0, skew - most)
-                for skew, most in zip(skews, self._most, strict=True)
-            ]
-        )
+        return self._spread.excess(candidate.cluster, counts)
 
 
 # placement.cache Prefer: clusters on which the weights are nearest to being staged come first.
@@ -153,6 +144,25 @@ class CacheReadiness:
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> Readiness:
         """How far the cluster's phase is from serving."""
         return readiness(self._phases.get(candidate.cluster.name, ""))
+
+
+# Nodes that are there before nodes that are added once they are needed.
+
+
+class FitsNow:
+    """Prefers clusters where the replica fits on nodes that are there."""
+
+    description = "waits for nodes to be added"
+    elsewhere = False
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> FitsNow | None:
+        """Build it where some cluster says that nodes are still to come."""
+        return cls() if any(cluster.nodes_to_come for cluster in inputs.fleet.clusters.values()) else None
+
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> str:
+        """The word that says if it waits for a node; `no` sorts before `yes`."""
+        return "yes" if candidate.grows else "no"
 
 
 # placement.strategy: spread before packing, or pack before spreading.
@@ -282,6 +292,7 @@ SCORES = (
     PreferencesScore,
     SoftSpread,
     CacheReadiness,
+    FitsNow,
     LeastFreeLeft,
     MostReplicas,
     FewestReplicas,

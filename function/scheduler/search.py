@@ -12,18 +12,14 @@ could not be completed is not tried again. It decides how long the search takes,
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from function.api.reasons import Reason
-from function.scheduler.budget import OutOfSteps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from function.scheduler.budget import Budget
-    from function.scheduler.ledger import Capacities
-    from function.scheduler.matching.engine_options import ClusterFit, EngineOption
+from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.engine_options import ClusterFit, EngineOption
+from function.scheduler.ledger import Capacities
 
 Options: TypeAlias = "Sequence[Sequence[EngineOption]]"
 """The options of every engine."""

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from math import prod
+from typing import NamedTuple
 
-from function.api.engine import requests_of
+from function.api.cluster import InferenceCluster
+from function.api.deployment import CelSelector, ModelDeployment, Preference, SubRequest, requests_of
+from function.api.devices import Device
 from function.api.reasons import Gap
-from function.cel import CompileError, OutcomeCache
+from function.cel import Comparison, CompileError, OutcomeMemo, Reference, Selector, Subject
 from function.cel.library.charges import LIMIT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
-
-    from function.api import Device, InferenceCluster, ModelDeployment
-    from function.api.deployment import Preference
-    from function.api.engine import CelSelector, SubRequest
-    from function.cel import Comparison, Reference, Selector, Subject
-    from function.cel.selector import Conjunct, Outcome, Program
+from function.cel.selector import Conjunct, Outcome, Program
 
 MAX_LENGTH, SELECTOR_OVERHEAD = 32 * 1024, 200
 """Characters the selectors of one deployment may have together, and how many each one counts for besides its
 own; one that is stated twice counts once. Without a bound, compiling them could hold up all others."""
+PEER_LENGTH = 2 * 1024
+"""Characters that the selectors of a deployment may have that places before ours, whatever others have."""
 ALLOWANCE, UNITS = 128, 3_000_000
 """Units of every evaluation's own, and those that all evaluations of a pass share: see below."""
 FEW, MOST = 16, 20_000
 """Selectors that may be asked of every device however many there are, and evaluations that more may make."""
+LOOKS, TRIED = 50_000, 250
+"""Looks that more than a FEW ways to serve device requests may take, and those of one search, at most."""
+
+
+class Share(NamedTuple):
+    """The bounds of what the selectors of one deployment may cost."""
+
+    most: int
+    """Evaluations of more than a FEW."""
+    longest: int
+    """Characters."""
+
+
+WHOLE = Share(MOST, MAX_LENGTH)
 
 
 # Explain a failing selector: what a subject publishes where its first failing term reads.
@@ -122,8 +134,12 @@ def _text(content: object) -> str:
 #    What was found out with a part holds for this pass only (`dear`), because the part depends on the fleet.
 # 3. A deployment with more than FEW selectors makes at most MOST evaluations; with more its input is invalid
 #    in this fleet. One with fewer may ask all of them of every device.
+#    So may one with that many ways to serve its requests; with more it takes at most LOOKS: one for each way
+#    on each device entry, and as many as the ways can be combined in, up to TRIED for each member.
 # 4. A deployment that places before ours (`coordination`) has the units of rule 1, and of the evaluations of
-#    rule 3 half of those that the ones before it left. One that needs more is left out, and named.
+#    rule 3 half of those that the ones before it left. One that needs more is left out, and named. So is one
+#    whose selectors are longer than PEER_LENGTH by more than half of what those before it left of MAX_LENGTH:
+#    the first call about many deployments compiles the selectors of all.
 
 
 class Probe(NamedTuple):
@@ -151,9 +167,11 @@ class Evaluations:
         """
         self._release = release
         self._count = count
-        self.outcomes = OutcomeCache(self._evaluate)
+        self.outcomes = OutcomeMemo(self._evaluate)
         self.dear = 0
         """How often somebody was told what took units that evaluations share."""
+        self.unjudged: dict[int, set[str]] = {}
+        """The clusters on which a preference ran out of units and counts nothing, by its position."""
         self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
         self._domains: dict[SubRequest, frozenset[str]] = {}
         self._gaps: dict[tuple[Selector, Hashable], Gap] = {}
@@ -261,11 +279,29 @@ class Selectors:
     """All that compile, each different one once."""
     too_many: bool = False
     """Whether they are invalid because they would be evaluated too often."""
+    ways: int = 0
+    """In how many ways the device requests of different members are served."""
+    looks: int = 0
+    """Looks that matching all of them on one device entry takes."""
+    length: int = 0
+    """Characters that are compiled, as MAX_LENGTH counts them."""
+    too_long: bool = False
+    """Whether they are invalid because they have more."""
 
     @property
     def many(self) -> bool:
         """Tell whether they are more than may be asked of everything, however much there is."""
-        return len(self.devices) + self.pools + self.clusters > FEW
+        return len(self.devices) + self.pools + self.clusters > FEW or self.ways > FEW
+
+    def work(self, clusters: Collection[InferenceCluster]) -> int:
+        """Estimate what a pass could take of MOST: evaluations, or looks at device entries, as many."""
+        if self.ways <= FEW:
+            return self.evaluations(clusters)
+        lists = {pool.device_key: pool.devices for cluster in clusters for pool in cluster.pools}
+        entries = sum(len(devices or ()) for devices in lists.values())
+        looks = -(-self.looks * entries * MOST // LOOKS)
+        few = len(self.devices) + self.pools + self.clusters <= FEW
+        return looks if few else max(looks, self.evaluations(clusters))
 
     @property
     def reads_pools(self) -> bool:
@@ -318,13 +354,13 @@ def check_selectors(
     origin: str = OF_DEPLOYMENT,
     *,
     clusters: Collection[InferenceCluster] = (),
-    most: int = MOST,
+    share: Share = WHOLE,
 ) -> Selectors:
     """Go through everything a deployment and the policy that applies to it select with. Never raises.
 
     Selectors of devices are read as Kubernetes `release` reads them; a cluster that says its own release has
-    devices that make a selector read itself anew. `origin` says where the preferences are stated, `most` how
-    many evaluations on `clusters` more than a FEW may make.
+    devices that make a selector read itself anew. `origin` says where the preferences are stated, `share`
+    how many evaluations on `clusters` more than a FEW may make, and how many characters they may have.
     """
     devices: list[Selector] = []
     programs: list[Selector] = []
@@ -337,7 +373,9 @@ def check_selectors(
         if (stated.level, source) in visited:
             continue
         length += len(source) + SELECTOR_OVERHEAD
-        outcome = stated.selector.compiled(release) if length <= MAX_LENGTH else _too_long(source)
+        outcome = (
+            stated.selector.compiled(release) if length <= share.longest else _too_long(source, share.longest)
+        )
         if isinstance(outcome, CompileError):
             invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
             continue
@@ -348,19 +386,41 @@ def check_selectors(
             devices.append(outcome)
         if stated.level != "claim":
             last = stated.path
-    selectors = Selectors(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid), tuple(programs))
-    if not selectors.many or invalid or selectors.evaluations(clusters) <= most:
+    ways, looks = _looks(deployment)
+    selectors = Selectors(
+        *(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid), tuple(programs)),
+        ways=ways,
+        looks=looks,
+        length=min(length, share.longest),
+        too_long=length > share.longest,
+    )
+    if not selectors.many or invalid or selectors.work(clusters) <= share.most:
         return selectors
     number = levels.total() - levels["claim"]
+    subject, take = f"{number} different selectors", f"be evaluated {share.most} times"
+    if number <= FEW or selectors.evaluations(clusters) <= share.most:
+        subject, take = f"{ways} ways to serve device requests", f"take {share.most * LOOKS // MOST} looks"
+        last = deployment.requests[-1].path
     fault = CompileError(
-        f"{number} different selectors may be evaluated {most} times on all devices, pools and clusters "
-        f"together, and this fleet has more of them; up to {FEW} may be as often as it takes",
+        f"{subject} may {take} on all devices, pools and clusters together, and this fleet has more of them; "
+        f"up to {FEW} may be as often as it takes",
         "",
         0,
     )
     return replace(selectors, invalid=(InvalidSelector(last, fault),), too_many=True)
 
 
-def _too_long(source: str) -> CompileError:
+def _looks(deployment: ModelDeployment) -> tuple[int, int]:
+    """Return in how many ways requests are served, and how many looks that takes on a device entry.
+
+    Members that ask for the same are matched once.
+    """
+    members = {reference.member.node_selector: reference.member for reference in deployment.members}
+    ranks = [[len(request.ranked) for request in member.requests] for member in members.values()]
+    ways = sum(map(sum, ranks))
+    return ways, ways + sum(min(TRIED, prod(numbers)) for numbers in ranks)
+
+
+def _too_long(source: str, longest: int) -> CompileError:
     """Refuse one selector more than may be compiled."""
-    return CompileError(f"the selectors of a deployment have over {MAX_LENGTH} characters", source, 0)
+    return CompileError(f"the selectors of a deployment have over {longest} characters", source, 0)

@@ -7,20 +7,16 @@ copies it has. Whether a replica is outdated is decided by comparing templates, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api import Engine, Member, ModelDeployment
+from function.api.deployment import ReplicaShape
 from function.api.model import mapping
 from function.api.names import Identity, object_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.api import Engine, Member, ModelDeployment
-    from function.api.engine import ReplicaShape
-    from function.boundary import Shape
-    from function.scheduler.scheduling_input import Fleet
-
+from function.boundary import Shape
+from function.scheduler.scheduling_input import Fleet
 
 # Hand out indices: the lowest free one on the cluster whose object name is free too.
 

@@ -18,23 +18,23 @@ settled by the first of these that can:
 - Add up. For a pod that needs s of D devices of a kind, a node is blocked when t = D - s + 1 are taken. A pod
   of that size blocks one alone; smaller ones block at most floor(their sum / t') nodes, t' being t rounded up
   to a multiple of their greatest common divisor. The kinds are added: a node may be blocked by any of them.
+- Load. On a blocked node each way lacks a kind. The fewest devices that do that are listed way by way; pods
+  that take n devices together block at most n over that number. It tells most where a pod has many ways.
 - Weigh. Give each pod a weight so that every bundle weighs at least 1: then there are no more bundles than
   all pods weigh. The best weights are the dual values of a linear program with a row for each footprint and a
   column for each bundle; it is solved in whole numbers.
 - Search. Take bundles one after the other, and turn back where the weight of what is left is too little.
 
-The first two need no bundles. With many sizes on many devices there are too many to list; then the first two
-are the answer. Steps are counted, so the answer depends on the pods and nothing else.
+The first three need no bundles. With many sizes on many devices there are too many to list; then these are
+the answer. Steps are counted, so the answer depends on the pods and nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 NodeLoad: TypeAlias = tuple[int, ...]
 """Devices of each kind."""
@@ -78,7 +78,7 @@ def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devic
     missing = nodes - alone
     if missing <= 0:
         return True
-    if min(sum(small.values()), _added_up(pod, small, devices)) < missing:
+    if min(sum(small.values()), _added_up(pod, small, devices), _loaded(pod, small, devices)) < missing:
         return False
     kinds = tuple(sorted(small))
     counts = tuple(small[kind] for kind in kinds)
@@ -110,6 +110,43 @@ def _added_up(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad)
         )
         for way in pod.needs
     )
+
+
+def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad) -> int:
+    """How many nodes small pods can block at most: the devices they take, over those of the least load."""
+    needed = [at for at in range(len(devices)) if any(way[at] for way in pod.needs)]
+    taken = [sum(max(way[at] for way in other.ways) * small[other] for other in small) for at in needed]
+    together = sum(max(sum(way[at] for at in needed) for way in other.ways) * small[other] for other in small)
+    most = tuple(min(number, devices[at]) for number, at in zip(taken, needed, strict=True))
+    least = _least_load(
+        tuple(tuple(way[at] for at in needed) for way in pod.needs), most, tuple(devices[at] for at in needed)
+    )
+    return 0 if least is None else together // max(1, least)
+
+
+@lru_cache(maxsize=1024)
+def _least_load(needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad) -> int | None:
+    """How many devices are taken at least on a node that leaves a pod no way; None: no node can be such.
+
+    `taken`: so many of each kind are taken at most.
+    """
+    loads = {(0,) * len(devices)}
+    for way in needs:
+        loads = {more for load in loads for more in _barring(way, load, taken, devices)}
+        if len(loads) > MAX_LISTED:
+            return 1
+    return min(map(sum, loads), default=None)
+
+
+def _barring(way: NodeLoad, load: NodeLoad, taken: NodeLoad, devices: NodeLoad) -> Iterator[NodeLoad]:
+    """Extend a load until it leaves a way no room, by devices of one kind."""
+    enough = [most - need + 1 if need else most + 1 for need, most in zip(way, devices, strict=True)]
+    if any(map(int.__ge__, load, enough)):
+        yield load
+        return
+    for at, number in enumerate(enough):
+        if number <= taken[at]:
+            yield (*load[:at], number, *load[at + 1 :])
 
 
 def _floor(limit: int, sizes: Sequence[Sequence[int]], numbers: Iterable[int]) -> int:

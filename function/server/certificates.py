@@ -8,14 +8,12 @@ from __future__ import annotations
 import ssl
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import grpc
 
 from function.server.settings import CannotStart
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NAMES = ("tls.key", "tls.crt", "ca.crt")
 

@@ -15,13 +15,10 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import grpc
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # Collect cyclic garbage between calls, not within them.
 #

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary.parse_cache import Memory, Session
-
+from function.boundary.memory import Memory, Session
 
 PREFIX = "fleet_scheduler"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

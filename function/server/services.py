@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import grpc
 from crossplane.function.proto.v1 import run_function_pb2 as v1
@@ -17,21 +19,13 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from function import wire
+from function.boundary import Response
 from function.recording.request import Recording, dumped, redacted_request, redacted_response
+from function.runner import Function
 from function.server.intake import Collector, Intake, Message
-from function.server.metrics import REFUSED
-from function.server.settings import MEBI
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from function.boundary import Response
-    from function.runner import Function
-    from function.server.metrics import Metrics
-    from function.server.settings import Settings
-    from function.wire import Ttl
-
+from function.server.metrics import REFUSED, Metrics
+from function.server.settings import MEBI, Settings
+from function.wire import Ttl
 
 # Record calls into a folder, for `fleet-scheduler replay`: of each, what a decision reads and nothing else.
 #

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
+from function.api import Engine, InferenceCluster, ModelReplica
+from function.api.names import NamespacedName
 from function.verify.gates import closed, compiles, expressible
-from function.verify.matching import LIMIT, TooMany, strandings
-from function.verify.state import HeldNodes, Violation, beyond, held_by, pools, total_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from function.api import Engine, InferenceCluster, ModelReplica
-    from function.api.names import NamespacedName
-    from function.verify.matching import Matching
-    from function.verify.state import Decided, State
-
+from function.verify.matching import LIMIT, Matching, TooMany, strandings
+from function.verify.state import Decided, HeldNodes, State, Violation, beyond, held_by, pools, total_of
 
 # Who may give way, written anew: in an overcommitted pool, a replica that those before it leave no room
 # for.
@@ -89,11 +82,14 @@ def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> 
 
 
 def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Violation]:
-    """No pool that a decision adds to holds more than it has."""
+    """No pool that a decision adds to holds more than can be used of it.
+
+    An edit of what runs may add to a pool up to what it has: that is no new replica.
+    """
     new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
     replicas = [*_existing(state, decisions, replaced=True), *new]
-    for where, text in [*beyond(state, replicas), *strandings(state, replicas)]:
+    for where, text in [*beyond(state, replicas, usable=True), *strandings(state, replicas, usable=True)]:
         if where in added:
             names = sorted(
                 f"{replica.namespace}/{replica.name}" for replica in new if held_by(replica).get(where)
@@ -124,7 +120,7 @@ def check_completeness(
         return
     new = [replica for other in decisions for replica in other.new]
     held = total_of([*_existing(state, decisions, replaced=False), *new])
-    free = {where: pool.nodes - held.get(where, 0) for where, pool in pools(state).items()}
+    free = {where: pool.nodes - held.get(where, 0) for where, pool in pools(state, usable=True).items()}
     open_to = [
         cluster
         for cluster in state.clusters.values()
@@ -138,11 +134,13 @@ def check_completeness(
             "LeftOut", decided.title, f"{total} of {deployment.wanted} placed, and {names} has room"
         )
     if deployment.spec.placement is None and not deployment.template.alternatives:
-        yield from _spread(decided, {cluster.name for cluster in open_to})
+        yield from _spread(state, decided, {cluster.name for cluster in open_to})
 
 
-def _spread(decided: Decided, open_to: set[str]) -> Iterator[Violation]:
+def _spread(state: State, decided: Decided, open_to: set[str]) -> Iterator[Violation]:
     """Each new replica went to the open cluster with the fewest, ties by name."""
+    if any(cluster.nodes_to_come for cluster in state.clusters.values()):
+        return  # What fits on nodes that are there comes first.
     if any(
         request.first_available
         for e in decided.deployment.template.engines

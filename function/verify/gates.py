@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Taint
+from function.api.deployment import ReplicaShape
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Malformed
 from function.api.text import seconds_of
 from function.api.workload import Workload
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Taint
-    from function.api.engine import ReplicaShape
-    from function.verify.state import State
-
+from function.verify.state import State
 
 # placement.evacuate: who may be given up for having been lost or degraded too long.
 

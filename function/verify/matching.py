@@ -6,21 +6,16 @@ Slow and obvious on purpose. Where there is too much to try, that is said (`TooM
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import perm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from function.api import Device, Member, ModelReplica, Pool, StampedMember
+from function.api.deployment import MatchConstraint, NodeSelector, SubRequest
+from function.api.replica import StampedRequest
 from function.cel import DIALECTS, CompileError, compile_device, compile_node
-from function.verify.state import pools
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from function.api import Device, Member, ModelReplica, Pool, StampedMember
-    from function.api.engine import MatchConstraint, NodeSelector, SubRequest
-    from function.api.replica import StampedRequest
-    from function.verify.state import State
-
+from function.verify.state import State, pools
 
 LIMIT = 200_000
 """Assignments that are tried."""
@@ -304,51 +299,65 @@ def _share_values(member: StampedMember, chosen: Sequence[dict[int, int]], devic
     return True
 
 
-def pods_on(pool: str, devices: Sequence[Device], replicas: Iterable[ModelReplica]) -> Counter[Pod]:
+class PlacedPod(NamedTuple):
+    """One of a pool's pods: how it may be served, and the pods that it may share no node with."""
+
+    ways: Pod
+    engine: tuple[str, ...] = ()
+    """The engine whose pods all stand on different nodes; empty where they need not."""
+
+
+def pods_on(pool: Pool, devices: Sequence[Device], replicas: Iterable[ModelReplica]) -> Counter[PlacedPod]:
     """Every pod that replicas of a cluster have on one of its pools. Raises GaveUp."""
-    pods: Counter[Pod] = Counter()
+    pods: Counter[PlacedPod] = Counter()
     for replica in replicas:
         for engine in replica.engines:
+            apart = (replica.namespace, replica.name, engine.name) if pool.across_nodes else ()
             for member in engine.members:
-                if member.requests and member.pool == pool:
-                    pods[ways_of(member, devices)] += member.pods * engine.copies
+                if member.requests and member.pool == pool.name:
+                    pods[PlacedPod(ways_of(member, devices), apart)] += member.pods * engine.copies
     return pods
 
 
 class _Packings:
     """Every packing of some pods that leaves none of so many nodes open to one more."""
 
-    def __init__(self, pod: Pod, others: Sequence[Pod], devices: Way) -> None:
+    def __init__(self, pod: PlacedPod, others: Sequence[PlacedPod], devices: Way) -> None:
         self._pod, self._others, self._devices = pod, others, devices
-        self._best: dict[tuple[int, ...], int] = {}
+        self._best: dict[tuple[tuple[int, ...], int], int] = {}
         self.tries = TRIES
 
     def most(self, counts: tuple[int, ...], nodes: int) -> int:
         """How many of so many nodes these pods can close at most. Raises GaveUp."""
         if not nodes:
             return 0
-        if counts not in self._best:
+        if (counts, nodes) not in self._best:
             best = 0
-            for left in self._close(0, counts, (0,) * len(self._devices)):
+            for left in self._close(0, counts, (0,) * len(self._devices), ()):
                 best = max(best, 1 + self.most(left, nodes - 1))
                 if best >= nodes:
                     return best
-            self._best[counts] = best
-        return self._best[counts]
+            self._best[counts, nodes] = best
+        return self._best[counts, nodes]
 
-    def _close(self, first: int, counts: tuple[int, ...], load: Way) -> Iterator[tuple[int, ...]]:
+    def _close(
+        self, first: int, counts: tuple[int, ...], load: Way, engines: tuple[tuple[str, ...], ...]
+    ) -> Iterator[tuple[int, ...]]:
         """Load one node until the pod has no room there; what is left each time. Raises GaveUp."""
-        if not any(self._adds(load, way) for way in self._pod):
+        if self._pod.engine in engines or not any(self._adds(load, way) for way in self._pod.ways):
             yield counts
             return
         for at in range(first, len(self._others)):
-            for way in self._others[at] if counts[at] else ():
+            other = self._others[at]
+            for way in other.ways if counts[at] and other.engine not in engines else ():
                 self.tries -= 1
                 if self.tries < 0:
                     raise GaveUp
                 more = self._adds(load, way)
                 if more:
-                    yield from self._close(at, (*counts[:at], counts[at] - 1, *counts[at + 1 :]), more)
+                    left = (*counts[:at], counts[at] - 1, *counts[at + 1 :])
+                    apart = (*engines, other.engine) if other.engine else engines
+                    yield from self._close(at, left, more, apart)
 
     def _adds(self, load: Way, way: Way) -> Way | None:
         """The load with a pod more; None where it has no room."""
@@ -361,15 +370,17 @@ def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
     devices = [device for device in pool.devices or () if device.claim == "DRA"]
     counts = tuple(device.count for device in devices)
     try:
-        pods = pods_on(pool.name, devices, replicas)
+        pods = pods_on(pool, devices, replicas)
         for pod in sorted(pods):
             others = pods - Counter([pod])
             # Large pods first: they close a node soonest.
-            kinds = sorted((other for other in others if other), key=lambda other: -max(map(sum, other)))
+            kinds = sorted(
+                (other for other in others if other.ways), key=lambda other: -max(map(sum, other.ways))
+            )
             packings = _Packings(pod, kinds, counts)
-            if not pod or packings.most(tuple(others[kind] for kind in kinds), pool.nodes) < pool.nodes:
+            if not pod.ways or packings.most(tuple(others[kind] for kind in kinds), pool.nodes) < pool.nodes:
                 continue
-            return f"a pod of {_text(pod[0], devices)} may find 0 of {pool.nodes} nodes open"
+            return f"a pod of {_text(pod.ways[0], devices)} may find 0 of {pool.nodes} nodes open"
     except GaveUp:
         return ""
     return ""
@@ -380,9 +391,11 @@ def _text(way: Way, devices: Sequence[Device]) -> str:
     return " and ".join(f"{number} {name}" for number, name in named if number)
 
 
-def strandings(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+def strandings(
+    state: State, replicas: Sequence[ModelReplica], *, usable: bool = False
+) -> Iterator[tuple[tuple[str, str], str]]:
     """Pools accounted by devices in which the worst packing could strand a pod, each with the numbers."""
-    for (cluster, name), pool in pools(state).items():
+    for (cluster, name), pool in pools(state, usable=usable).items():
         text = (
             stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
             if pool.accounting == "Device"

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from function.api.workload import KSERVE
+from function.api import Engine, InferenceCluster, Member, ModelDeployment, ModelReplica
+from function.api.model import KSERVE
+from function.api.replica import StampedEngine, StampedMember
 from function.verify.capacity import check_capacity, check_completeness, may_give_way
 from function.verify.gates import closed, compiles, deadline, drained, evacuable, expressible
 from function.verify.matching import Matching, TooMany
-from function.verify.state import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from function.api import Engine, InferenceCluster, Member, ModelDeployment, ModelReplica
-    from function.api.replica import StampedEngine, StampedMember
-    from function.verify.state import Decided, State
-
+from function.verify.state import Decided, State, Violation
 
 # Check where the engines and members of a new replica were put, and what they claim there.
 

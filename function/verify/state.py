@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
-
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
 
 # A finding: one rule that a decision or a fleet breaks, and where.
 
@@ -118,17 +114,23 @@ def devices_of(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str, str], i
     return held
 
 
-def pools(state: State) -> dict[tuple[str, str], Pool]:
-    """Every published pool by (cluster, pool)."""
-    return {(name, pool.name): pool for name, cluster in state.clusters.items() for pool in cluster.pools}
+def pools(state: State, *, usable: bool = False) -> dict[tuple[str, str], Pool]:
+    """Every published pool by (cluster, pool). `usable`: only with the nodes that new replicas count on."""
+    return {
+        (name, pool.name): replace(pool, nodes=pool.nodes - pool.unusable) if usable else pool
+        for name, cluster in state.clusters.items()
+        for pool in cluster.pools
+    }
 
 
-def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Pools that hold more than they have, each with the numbers.
+def beyond(
+    state: State, replicas: Iterable[ModelReplica], *, usable: bool = False
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Pools that hold more than they have, or more than can be used of them, each with the numbers.
 
     A pool accounted by devices is held to what is certain: no more devices of a class than it has.
     """
-    listed, published = tuple(replicas), pools(state)
+    listed, published = tuple(replicas), pools(state, usable=usable)
     for where, nodes in sorted(total_of(listed).items()):
         pool = published.get(where)
         if pool is not None and pool.accounting == "Node" and nodes > pool.nodes:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from function.boundary import Plain, Request, Unreadable
+from function.boundary import DocumentIdentity, Plain, Request, Shape, Unreadable
 from function.wire import messages
 from function.wire.fast import Unusual, read
 from function.wire.fast.charge import charge
 from function.wire.fast.pool_charge import pool_charges
 from function.wire.fast.slices import sliced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from function.boundary import DocumentIdentity, Shape
-
 
 # One Kubernetes object on the wire.
 
@@ -138,6 +133,8 @@ REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"
 """The key of the context under which an answer tells the next call of the same reconcile what it has stated.
 
 It counts only where all of that was delivered: a later step with the same function starts afresh."""
+SEEDED = "fleet-scheduler.fn.modelplane.ai/seeded"
+"""The key under which an answer tells the next call that the first one had seeds, see `Request.watches`."""
 CARRIED = "fleet-scheduler.fn.modelplane.ai/answer"
 """The key of an answer that the next call of the same reconcile gives again."""
 
@@ -165,7 +162,7 @@ class ReceivedCall:
     def may_carry(self) -> bool:
         """Tell whether an answer left in the context comes back; one that is there did not count."""
         try:
-            return CARRIED not in read.level(self.message.context)
+            return bool(self.tag) and CARRIED not in read.level(self.message.context)
         except Unreadable:
             return False
 
@@ -173,7 +170,8 @@ class ReceivedCall:
     def carried(self) -> bytes | None:
         """The answer that the call before left to be given, None where it left none.
 
-        It counts only under the tag that Crossplane gives to all calls of one step in one reconcile.
+        It counts only under the tag that Crossplane gives to all calls of one step in one reconcile; without
+        one, nothing tells this reconcile from another.
         """
         try:
             left = read.project(self.message.context, {CARRIED: None}).get(CARRIED)
@@ -183,7 +181,7 @@ class ReceivedCall:
             tag = messages.Response.FromString(answer).meta.tag
         except (Unreadable, DecodeError, ValueError):
             return None
-        return answer if tag == self.tag else None
+        return answer if tag and tag == self.tag else None
 
 
 def decode(content: bytes) -> ReceivedCall:
@@ -207,19 +205,23 @@ def decode(content: bytes) -> ReceivedCall:
         input=_input(message),
         desired=frozenset(message.desired.resources),
         desired_status=_status(message.desired.composite.resource),
-        stated=_stated(message.context, required),
+        **_notes(message.context, required),
     )
     return ReceivedCall(request, message)
 
 
-def _stated(context: bytes, required: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the requirements that an earlier answer of this reconcile stated, () in its first call."""
+def _notes(context: bytes, required: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an earlier answer of this reconcile noted for this call, {} in its first call."""
     try:
-        names = read.project(context, {REQUIREMENTS_STATED: None}).get(REQUIREMENTS_STATED)
+        notes = read.project(context, {REQUIREMENTS_STATED: None, SEEDED: None})
     except Unreadable:
-        return ()
-    listed = names if isinstance(names, list) else []
-    return tuple(listed) if all(isinstance(name, str) and name in required for name in listed) else ()
+        return {}
+    names = notes.get(REQUIREMENTS_STATED)
+    if not (names and isinstance(names, list)):
+        return {}
+    if not all(isinstance(name, str) and name in required for name in names):
+        return {}
+    return {"stated": tuple(names), "seeded": notes.get(SEEDED) is True}
 
 
 def _observed(resources: Any) -> dict[str, WireDocument]:

@@ -7,21 +7,15 @@ for the composite's status, which ours is merged into. Equal answers are equal b
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from function.boundary import Result, Unreadable
+from function.boundary import Condition, Desired, Plain, Request, Requirement, Response, Result, Unreadable
 from function.wire import messages, write
 from function.wire.fast import read
-from function.wire.request import CARRIED, REQUIREMENTS_STATED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Condition, Desired, Plain, Request, Requirement, Response
-    from function.wire.request import ReceivedCall
-
+from function.wire.request import CARRIED, REQUIREMENTS_STATED, SEEDED, ReceivedCall
 
 _NANO = 1_000_000_000
 MAX_CARRIED = 1 << 20
@@ -40,17 +34,16 @@ class Ttl:
     def of(self, response: Response, request: Request) -> float:
         """Return the time for this answer; what the function's input asks for wins.
 
-        What a first call asks for and was handed by its name is seeded, and what is seeded is watched.
+        Where all that can change it is watched, a later look is the net only: it finds what was missed.
         """
         pending, settled = response.ttl
+        required = response.requirements
+        watches = request.watches(required)
         if response.settled:
-            required = response.requirements
-            seeded = (
-                required
-                and not request.stated
-                and all(item.watched and item.delivered(request) for item in required)
-            )
-            return (self.watched if seeded else self.settled) if settled is None else settled
+            all_watched = watches and all(item.watched and item.delivered(request) for item in required)
+            return (self.watched if all_watched else self.settled) if settled is None else settled
+        if response.woken and watches:
+            return self.settled if settled is None else min(self.settled, settled)
         return self.pending if pending is None else pending
 
 
@@ -64,7 +57,7 @@ def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
     required = stated(call, response.requirements)
     if call.message.HasField("context") or call.message.desired.ByteSize():
         return _whole(call, response, seconds, required)
-    how = (seconds, call.message.HasField("desired"), required)
+    how = (seconds, call.message.HasField("desired"), required, call.request.watches(required))
     rest = response.written.get(how)
     if rest is None:
         message = _composed(call, response, seconds, required)
@@ -104,7 +97,7 @@ def _composed(
         composite.resource = _with_status(composite.resource, response.status)
     if response.unready:
         message.desired.composite.ready = messages.READY_FALSE
-    require(message, required)
+    require(message, required, call.request)
     for condition in response.conditions:
         add_condition(message, condition)
     for result in response.results:
@@ -168,7 +161,7 @@ def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, P
     return merged
 
 
-def require(message: Any, required: tuple[Requirement, ...]) -> None:
+def require(message: Any, required: tuple[Requirement, ...], request: Request) -> None:
     """State what Crossplane must fetch, and note it for the next call of this reconcile.
 
     Crossplane starts a reconcile with no requirements known, or (2.4) with what the last one stated, compares
@@ -180,7 +173,8 @@ def require(message: Any, required: tuple[Requirement, ...]) -> None:
     for requirement in required:
         _select(message.requirements.resources[requirement.name], requirement)
     if required:
-        _note(message, {REQUIREMENTS_STATED: [requirement.name for requirement in required]})
+        seeded = {SEEDED: True} if request.watches(required) else {}
+        _note(message, {REQUIREMENTS_STATED: [requirement.name for requirement in required], **seeded})
 
 
 def stated(call: ReceivedCall, requirements: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
@@ -277,7 +271,7 @@ class ErrorAnswer(Protocol):
 def encode_internal_error(call: ReceivedCall, error: ErrorAnswer, ttl: Ttl) -> bytes:
     """Return an answer that removes nothing, whatever was observed: not Ready, with every condition."""
     response = envelope(call, ttl.pending)
-    require(response, error.requirements)
+    require(response, error.requirements, call.request)
     response.desired.composite.ready = messages.READY_FALSE
     for condition in error.conditions:
         add_condition(response, condition)

@@ -5,18 +5,15 @@ Keys are sorted at every level, so equal values are equal bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct as Packed
-from typing import TYPE_CHECKING
 
 from google.protobuf import struct_pb2
 from google.protobuf.message import DecodeError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.boundary import Plain
+from function.boundary import Plain
 
 _double = Packed("<cd").pack
 _LITERALS = {None: b"\x08\x00", True: b"\x20\x01", False: b"\x20\x00"}

@@ -6,7 +6,11 @@ for each kind; a gang is a list of pods.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 Way: TypeAlias = tuple[int, ...]
 """Devices of each kind."""
@@ -79,3 +83,74 @@ def _served(pod: tuple[Pod, int], free: Way, used: frozenset[int], *, apart: boo
         return []
     left = [tuple(have - need for have, need in zip(free, way, strict=True)) for way in ways]
     return [rest for rest in left if min(rest) >= 0]
+
+
+class TooManyPackings(Exception):
+    """The steps ran out."""
+
+
+def strands_one(nodes: int, devices: Way, pods: Mapping[Pod, int], steps: int) -> bool:
+    """Say what `strands` says of pods that may share nodes, node by node: for pools with many of them."""
+    return any(
+        can_close(nodes, pod, Counter(pods) - Counter([pod]), devices, steps)
+        for pod in pods
+        if pods[pod] > 0 and any(map(any, pod))
+    )
+
+
+def can_close(nodes: int, needs: Pod, others: Mapping[Pod, int], devices: Way, steps: int) -> bool:
+    """Say whether others can take so many nodes at once that none of them has a way left for a pod.
+
+    A node to which nothing more needs to come is closed, and what is left is all that counts from then on.
+    """
+    counted: Counter[object] = Counter()
+    dead: set[object] = set()
+
+    def close(left: Mapping[Pod, int], nodes: int) -> bool:
+        state = nodes, frozenset(left.items())
+        if not nodes or state in dead:
+            return not nodes
+        for taken in _loads(needs, sorted(left), left, devices, counted, steps):
+            if close(Counter(left) - taken, nodes - 1):
+                return True
+        dead.add(state)
+        return False
+
+    return close(others, nodes)
+
+
+def _loads(
+    waiting: Pod,
+    order: list[Pod],
+    left: Mapping[Pod, int],
+    devices: Way,
+    counted: Counter[object],
+    steps: int,
+) -> Iterator[Counter[Pod]]:
+    """Every choice of pods that stand on one node together and leave a pod no way, none of them in vain."""
+    given: set[frozenset[tuple[Pod, int]]] = set()
+
+    def add(at: int, free: Way, taken: Counter[Pod]) -> Iterator[Counter[Pod]]:
+        counted["steps"] += 1
+        if counted["steps"] > steps:
+            raise TooManyPackings
+        if not any(_room(free, way) for way in waiting):
+            key = frozenset(taken.items())
+            if key not in given:
+                given.add(key)
+                yield taken
+            return
+        for number in range(at, len(order)):
+            pod = order[number]
+            if taken[pod] == left[pod]:
+                continue
+            for way in pod:
+                if _room(free, way):
+                    rest = tuple(have - need for have, need in zip(free, way, strict=True))
+                    yield from add(number, rest, taken + Counter([pod]))
+
+    return add(0, devices, Counter())
+
+
+def _room(free: Way, way: Way) -> bool:
+    return all(have >= need for have, need in zip(free, way, strict=True))

@@ -14,7 +14,7 @@ from function.scheduler import worst_packing
 from function.scheduler.device_accounting import DeviceCapacity, Gangs, PodClaims, Pods, gangs_of, total
 from function.scheduler.worst_packing import Footprint, can_block
 from tests.accounting.packings import Gangs as Plain
-from tests.accounting.packings import Pod, Way, plain, strands
+from tests.accounting.packings import Pod, Way, plain, strands, strands_one
 from tests.support.nodes import node
 from tests.support.scale import count
 
@@ -98,6 +98,7 @@ def test_pods_that_are_served_in_several_ways_are_judged_exactly() -> None:
         verdicts[blocked] += 1
         gangs: Plain = [[pod] for pod in pods.elements()]
         assert strands(nodes, devices, gangs, apart=False) == blocked, (seed, nodes, devices, gangs)
+        assert strands_one(nodes, devices, pods, 100_000) == blocked, (seed, nodes, devices, gangs)
     assert min(verdicts.values()) > 20, "too few of one kind: the test would prove nothing"
 
 
@@ -159,7 +160,7 @@ def test_the_brute_force_finds_out_an_unsound_rule(unsound: object) -> None:
         nodes, devices = draw.choice((2, 3)), (draw.choice((2, 4)), draw.choice((1, 2)))
         pods = [tuple(draw.randint(0, most) for most in devices) for _ in range(4)]
         gangs = [[plain(*pod)] for pod in pods if any(pod)]
-        if unsound(nodes, devices, gangs) and strands(nodes, devices, gangs, apart=False):  # type: ignore[operator]
+        if unsound(nodes, devices, gangs) and strands(nodes, devices, gangs, apart=False):
             caught += 1
     assert caught
 
@@ -256,7 +257,7 @@ def test_what_cannot_be_told_is_counted_against_the_set(
     pods: list[object],
     fits: bool,  # noqa: FBT001
 ) -> None:
-    listed = [PodClaims.of([StampedRequest("r", *pods[at : at + 2])], ()) for at in range(0, len(pods), 2)]  # type: ignore[arg-type]
+    listed = [PodClaims.of([StampedRequest("r", *pods[at : at + 2])], ()) for at in range(0, len(pods), 2)]
     held = total(gangs_of([Pods(pod, 1)], 1, apart=False) for pod in listed)
     assert (DeviceCapacity(1, node(*kinds), held).stranded is None) == fits, reason
 
@@ -293,3 +294,16 @@ def counted(looked: Counter[str], name: str, function: Callable[..., object]) ->
         return function(*args)
 
     return run
+
+
+def test_pods_of_any_devices_of_several_entries() -> None:
+    """22 of 32 devices are taken: one of the two nodes has one left, whatever they were taken of.
+
+    The bundles are too many to list, and by one entry alone the others would block both nodes.
+    """
+    one, two, three = (tuple((taken, size - taken) for taken in range(size + 1)) for size in (1, 2, 3))
+    pods = {one: 4, two: 6, three: 2}
+    for pod in pods:
+        others = {Footprint(kind, kind): number - (kind == pod) for kind, number in pods.items()}
+        assert not can_block(2, Footprint(pod, pod), others, (8, 8))
+    assert not strands_one(2, (8, 8), pods, 400_000)

@@ -265,15 +265,15 @@ LAID = [
         "a selector without an answer may select the entry and may not: as much of each must be free",
         [LEFT, entry("right", 3)],
         [pod(("gpu", 4, of_zone("a")))],
-        [((4,),)],
-        [((7,),)],
+        [((1, 3), (2, 2), (3, 1), (4, 0))],
+        [((4, 3),)],
     ),
     (
         "an entry too small for it is needed as a whole, then",
         [FAST, entry("slow", 1)],
         [pod(("gpu", 4, of_zone("a")))],
-        [((4,),)],
-        [((5,),)],
+        [((3, 1), (4, 0))],
+        [((4, 1),)],
     ),
     (
         "what no entry satisfies any more may hold anything of its class",
@@ -286,8 +286,8 @@ LAID = [
         "a text that is no selector gives no answer",
         [FAST, SLOW],
         [pod(("gpu", 1, "device."))],
-        [((1,),)],
-        [((2,),)],
+        [((0, 1), (1, 0))],
+        [((1, 1),)],
     ),
 ]
 
@@ -296,7 +296,7 @@ LAID = [
 def test_how_pods_lie_on_the_devices_of_a_pool(
     reason: str, entries: list[object], pods: list[PodClaims], ways: list[object], needs: list[object] | None
 ) -> None:
-    devices = node_of(entries) if isinstance(entries[0], dict) else node(*entries)  # type: ignore[arg-type]
+    devices = node_of(entries) if isinstance(entries[0], dict) else node(*entries)
     footprints = devices.layout(frozenset(pods)).footprints
     assert [footprints[claimed].ways for claimed in pods] == ways, reason
     assert [footprints[claimed].needs for claimed in pods] == (ways if needs is None else needs), reason

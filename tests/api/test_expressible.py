@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from function.api.expressible import StackEngine, command_of, obstacle, parallelism_of, pods_of
-from function.api.workload import KSERVE, STANDARD, Container, Parallelism, PodTemplate, Workload
+from function.api.model import KSERVE, STANDARD
+from function.api.workload import Container, Parallelism, PodTemplate, Workload
 
 Plain = dict[str, Any]
 VLLM = "vllm/vllm-openai:v0.11.2"

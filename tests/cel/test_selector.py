@@ -9,7 +9,7 @@ import pytest
 
 from function.cel import (
     CompileError,
-    OutcomeCache,
+    OutcomeMemo,
     Reference,
     ReleaseRequirement,
     Subject,
@@ -24,7 +24,7 @@ from function.cel import (
 from function.cel import selector as selector_module
 from function.cel.checker import state
 from function.cel.selector import RECENT_LONG, compiled
-from function.cel.syntax.grammar import PATCHES, packaged_grammar, patched
+from function.cel.syntax.parser import PATCHES, packaged_grammar, patched
 from function.cel.values import EvaluationError
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
@@ -238,7 +238,7 @@ def test_since_which_release_a_selector_compiles(
 
 
 def test_a_pair_is_evaluated_once() -> None:
-    evaluations = OutcomeCache()
+    evaluations = OutcomeMemo()
     selector, other = (
         compile_device(f"{A}.architecture == 'Hopper'"),
         compile_device(f"{A}.architecture == 'Ada'"),
@@ -252,7 +252,7 @@ def test_a_pair_is_evaluated_once() -> None:
 
 
 def test_what_a_selector_does_not_read_does_not_defeat_reuse() -> None:
-    evaluations = OutcomeCache()
+    evaluations = OutcomeMemo()
     selector = compile_device(f"{A}.architecture == 'Hopper' && {C}.memory.isGreaterThan(quantity('1Gi'))")
     for uuid in range(50):
         device = H200 | {"attributes": H200["attributes"] | {"uuid": {"string": f"GPU-{uuid}"}}}
@@ -295,7 +295,7 @@ def test_equal_projections_have_equal_outcomes() -> None:
         H200 | {"attributes": {"version": {"version": "bad"}}},
         H200 | {"attributes": {"other": {"version": "bad"}}},
     ]
-    evaluations = OutcomeCache()
+    evaluations = OutcomeMemo()
     for expression in EXPRESSIONS:
         selector = compile_device(expression)
         for device in variants:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from function.cli.live import connection
+from function.cli import live as connection
 from tests.cli.command import Ran, run
 from tests.cli.describe import published_memory
 from tests.support import apiserver
@@ -93,10 +93,10 @@ def test_a_cluster_itself_is_read_in_pages(cluster: Cluster, tmp_path: Path) -> 
     assert [path.partition("?")[0] for path in cluster.table.asked] == [
         *["/apis/resource.k8s.io/v1/resourceslices"] * 2,
         *["/api/v1/nodes"] * 2,
-        "/apis/resource.k8s.io/v1/resourceclaimtemplates",
-        "/apis/resource.k8s.io/v1/deviceclasses",
-        "/apis/resource.k8s.io/v1alpha3/devicetaintrules",
-    ], "what is not served is asked for once"
+        *(f"/apis/resource.k8s.io/{one}/resourceclaimtemplates" for one in ("v1", "v1beta2")),
+        *(f"/apis/resource.k8s.io/{one}/deviceclasses" for one in ("v1", "v1beta2")),
+        *(f"/apis/resource.k8s.io/{one}/devicetaintrules" for one in ("v1", "v1beta2", "v1alpha3")),
+    ], "what is not served is asked for in each version once, the newest first"
     assert cluster.run("class", "--name", "h200").out == run("class", seen, "--name", "h200").out
 
 
@@ -105,6 +105,20 @@ def test_an_older_version_of_resource_slices_is_read(cluster: Cluster, version: 
     whole = cluster.run("class").out
     cluster.table.versions["ResourceSlice"] = version
     assert cluster.run("class").out == whole
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1alpha3"])
+def test_taint_rules_are_read_in_the_version_that_is_served(
+    cluster: Cluster, tmp_path: Path, version: str
+) -> None:
+    selector = {"driver": "gpu.nvidia.com", "pool": "n1"}
+    spec = {"deviceSelector": selector, "taint": {"key": "example.com/broken", "effect": "NoSchedule"}}
+    rule = {"apiVersion": f"resource.k8s.io/{version}", "kind": "DeviceTaintRule", "spec": spec}
+    cluster.table.objects.append(rule | {"metadata": {"name": "broken"}})
+    cluster.table.served.add("DeviceTaintRule")
+    cluster.table.versions["DeviceTaintRule"] = version
+    ran = cluster.run("drift", published_memory(tmp_path / "cluster.yaml", "143771Mi"))
+    assert "DeviceTaintRule broken (example.com/broken) keeps pods off 2" in ran.out
 
 
 def test_what_cannot_be_read_of_a_cluster_is_named(cluster: Cluster, seen: Path, tmp_path: Path) -> None:

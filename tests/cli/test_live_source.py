@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.cli import live as connection
 from function.cli import plugin
-from function.cli.live import connection
 from tests.cli.command import Ran, completed, run, write
 from tests.support import apiserver, build
 

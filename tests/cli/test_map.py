@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from function.cli.group import Patient
-from function.cli.render.map.data import COLOURS, FleetMap, level
+from function.cli.render.fleet_map import COLOURS, FleetMap, level
 from tests.cli import browser
 from tests.cli.command import run, write
 from tests.support import build
@@ -201,7 +201,7 @@ def test_seven_deployments_look_different(tmp_path: Path) -> None:
 
 def test_no_colour_reads_as_good_or_bad() -> None:
     """Hues of the palette stay clear of red and green, and differ in lightness where hues are near."""
-    css = (ROOT / "function" / "cli" / "render" / "map" / "fleet.css").read_text()
+    css = (ROOT / "function" / "cli" / "render" / "fleet.css").read_text()
     colours = re.findall(r"--(?:p\d|mark|fits): #([0-9a-f]{6})", css)
     assert len(colours) == 2 * (COLOURS + 2)
     for colour in colours:

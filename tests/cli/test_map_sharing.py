@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from function.scheduler.decision import Decision
+    from function.scheduler.schedule import Decision
 
 Plain = dict[str, Any]
 
@@ -132,7 +132,7 @@ def test_every_answer_is_the_same_as_if_nobody_shared_what_fits(
 def test_who_asks_for_the_same_searches_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A cluster is searched again where somebody was placed, and not for everybody who asks."""
     searched: list[object] = []
-    real = placer_room.search
+    real = placer_room.search  # type: ignore[attr-defined]
     monkeypatch.setattr(placer_room, "search", lambda *of, **more: searched.append(of) or real(*of, **more))
     clusters = [build.cluster(f"c{number}", [build.pool("h100", 9 + number)]) for number in range(8)]
     counts = []
@@ -151,7 +151,7 @@ def test_who_asks_for_the_same_searches_once(monkeypatch: pytest.MonkeyPatch, tm
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
     """The decisions of which it was asked why clusters take no other replica."""
     decisions: list[Decision] = []
-    real = forecast_room.rejections_of_another
+    real = forecast_room.rejections_of_another  # type: ignore[attr-defined]
     monkeypatch.setattr(
         forecast_room, "rejections_of_another", lambda decision: decisions.append(decision) or real(decision)
     )
@@ -186,7 +186,9 @@ def test_a_replica_is_looked_at_for_its_own_deployment_and_not_for_every_one(
     looked: Counter[str] = Counter()
     real = Owner.owns
     monkeypatch.setattr(
-        world_room.Owner, "owns", lambda owner, replica: looked.update([replica.name]) or real(owner, replica)
+        world_room.Owner,  # type: ignore[attr-defined]
+        "owns",
+        lambda owner, replica: looked.update([replica.name]) or real(owner, replica),
     )
     parents = [build.deployment(f"model-{at}", 1) for at in range(6)]
     replicas = [build.replica(parent, "only", 0, ready=True) for parent in parents]

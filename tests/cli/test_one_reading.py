@@ -11,6 +11,7 @@ import pytest
 from function.api import replica as replica_api
 from function.cli.worlds import derive
 from function.cli.worlds import world as world_room
+from function.cluster import publish
 from function.scheduler.ledger import Ledger
 from tests.cli import fleets
 from tests.cli.command import run, write
@@ -67,7 +68,7 @@ def _odd(seed: int) -> list[Plain]:
 
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every deployment read, charge and publish the fleet for itself."""
-    forecast = world_room.forecast
+    forecast = world_room.forecast  # type: ignore[attr-defined]
     monkeypatch.setattr(world_room, "forecast", lambda request, reuse, shared: forecast(request))
 
     class Anew(derive.ChargedClusters):
@@ -139,8 +140,8 @@ def test_a_cluster_publishes_anew_only_where_a_replica_was_added(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     published: list[str] = []
-    real = derive.charge
-    monkeypatch.setattr(derive, "charge", lambda name, *of: published.append(name) or real(name, *of))
+    real = publish.charge
+    monkeypatch.setattr(publish, "charge", lambda name, *of: published.append(name) or real(name, *of))
     for deployments in (10, 20):
         published.clear()
         run("plan", write(tmp_path / "fleet.yaml", _running(deployments, capacity="Published")))

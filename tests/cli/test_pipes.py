@@ -17,6 +17,7 @@ from tests.schema.crds import ROOT
 from tests.support import build
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PROGRAM = (sys.executable, "-c", "from function.cli import main; main()")
@@ -29,6 +30,14 @@ def _ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run(
         [*PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=ROOT, env=kept | environment
     )
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """A shell starts background jobs with SIGINT ignored, and the commands tested here inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("command", TABLES)
@@ -203,11 +212,46 @@ def test_a_stream_that_takes_or_gives_nothing_is_a_line_and_no_traceback(
     assert "Traceback" not in ran.stderr
 
 
+DOZEN = 12
+
+
 def test_a_narrow_terminal_keeps_names_pools_and_reasons() -> None:
     text = " ".join(_ran("plan", EXAMPLE, COLUMNS="40").stdout.split())
     assert "chat-93a4f on aks-eastus, index 0: new" in text
     assert "main: h200-ib" in text
     assert "fewest replicas of this deployment (0); next: aks-westeurope" in text
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan",),
+        ("why", "chat"),
+        ("why", "ml-research/kimi-k2"),
+        ("headroom",),
+        ("advise",),
+        ("whatif", "--drain", "aks-eastus"),
+        ("verify",),
+    ],
+    ids=" ".join,
+)
+def test_no_line_is_wider_than_a_narrow_terminal_but_commands(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = run(*words, EXAMPLE)
+    lines = [*ran.out.splitlines(), *ran.err.splitlines()]
+    assert len(lines) > DOZEN
+    assert [line for line in lines if len(line) > columns and "kubectl " not in line] == []
+
+
+def test_a_sentence_that_is_wrapped_goes_on_below_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = run("plan", EXAMPLE).out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("  … ReplicasScheduled"))
+    assert lines[at + 1].startswith("    ")
+    assert lines[at + 1].strip()
 
 
 def test_a_narrow_terminal_keeps_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

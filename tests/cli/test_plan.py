@@ -29,7 +29,7 @@ def _fleet(nodes: int = 2, replicas: int = 2) -> list[Plain]:
     return [build.cluster("east", [build.pool("h100", nodes)]), build.deployment("chat", replicas)]
 
 
-def _set(target: Plain, path: str, value: object) -> None:
+def _set(target: Any, path: str, value: object) -> None:
     *parents, last = path.split(".")
     for part in parents:
         target = target[int(part)] if isinstance(target, list) else target[part]

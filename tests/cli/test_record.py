@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from function import wire
 from function.api.names import PAUSED_ANNOTATION
 from function.cli.commands.replay import answer
-from function.operations.state import WATCHED
+from function.operations.handler import WATCHED
 from function.recording.request import loaded
 from function.runner import Function
 from function.server.services import Recorder

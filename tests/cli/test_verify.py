@@ -301,7 +301,7 @@ def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parsed: list[object] = []
-    real = verify_command.SchedulerConfig.parse
+    real = verify_command.SchedulerConfig.parse  # type: ignore[attr-defined]
     monkeypatch.setattr(
         verify_command,
         "SchedulerConfig",

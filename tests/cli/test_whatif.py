@@ -269,7 +269,7 @@ BY_SURGE: Plain = {
 }
 
 
-def _edited(tmp_path: Path, placement: Plain | None, image: str = "vllm/vllm-openai:v0.24.0") -> list[str]:
+def _edited(tmp_path: Path, placement: Plain | None, image: str = "vllm/vllm-openai:v0.24.0") -> list[Any]:
     """Write a fleet and an edit of its one deployment's image; return the arguments of whatif."""
     objects = _two_clusters()
     parent = objects[2]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from function.api import replica as replica_api
 from function.cli.commands import fleet_map
-from function.cli.worlds import manifests, world
+from function.cli.worlds import inputs, manifests, world
+from function.scheduler.engine_options import EngineOption
 from function.scheduler.filters import StateGate
-from function.scheduler.matching.engine_options import EngineOption
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -46,6 +46,7 @@ def test_a_replica_is_parsed_once_and_not_for_every_deployment(
         return replica_api.parse(document)
 
     monkeypatch.setattr(world, "replica_api", SimpleNamespace(parse=parse))
+    monkeypatch.setattr(inputs, "replica_api", SimpleNamespace(parse=parse))
     fleet = write(tmp_path / "fleet.yaml", _fleet())
     for words in (["plan"], ["why", "model-5"], ["map", "-o", "svg"], ["headroom"]):
         parsed.clear()
@@ -70,7 +71,7 @@ def test_the_collector_runs_seldom_while_a_command_runs(
 ) -> None:
     """What was read is held to the end: walking through it again and again took a quarter of a map."""
     before, during = gc.get_threshold(), list[tuple[int, ...]]()
-    drawn = fleet_map.draw
+    drawn = fleet_map.draw  # type: ignore[attr-defined]
     monkeypatch.setattr(fleet_map, "draw", lambda *of: during.append(gc.get_threshold()) or drawn(*of))
     run("map", "-o", "svg", write(tmp_path / "fleet.yaml", _fleet()))
     assert during[0][0] >= 100 * before[0]
@@ -81,7 +82,7 @@ def test_what_is_preferred_is_found_out_for_devices_and_not_for_every_cluster(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[EngineOption] = []
-    real = EngineOption.preference.fget
+    real = EngineOption.preference.fget  # type: ignore[attr-defined]
     assert real is not None
     monkeypatch.setattr(
         EngineOption, "preference", property(lambda option: asked.append(option) or real(option))
@@ -103,7 +104,7 @@ def test_where_nothing_is_missing_no_cluster_is_looked_at(
     settled = _fleet()
     for manifest in settled:
         if manifest["kind"] == "ModelDeployment":
-            manifest["spec"] |= {"replicas": 1}  # type: ignore[operator]
+            manifest["spec"] |= {"replicas": 1}
     run("plan", write(tmp_path / "settled.yaml", settled))
     assert asked == []
     run("plan", write(tmp_path / "short.yaml", _fleet()))
@@ -113,7 +114,7 @@ def test_where_nothing_is_missing_no_cluster_is_looked_at(
 def test_lint_parses_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To name a file that cannot be read, and to look at all of them, one parsing is enough."""
     parsed: list[str] = []
-    parse = manifests.parse_documents
+    parse = manifests.parse_documents  # type: ignore[attr-defined]
 
     def counted(name: str, text: str) -> Iterator[object]:
         parsed.append(name)

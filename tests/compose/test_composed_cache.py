@@ -9,7 +9,7 @@ import pytest
 
 from function import wire
 from function.api import ModelDeployment
-from function.boundary.parse_cache import Memory, Session
+from function.boundary.memory import Memory, Session
 from function.deployment import handler
 from function.deployment.compose import replicas
 from function.deployment.compose.replicas import largest

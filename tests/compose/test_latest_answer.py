@@ -10,7 +10,7 @@ import pytest
 from function import wire
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
-from function.boundary.parse_cache import Memory, Session
+from function.boundary.memory import Memory, Session
 from function.cluster.publish import charge
 from function.deployment import answers, handler
 from tests.support import build

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.deployment.compose.updated import noted
+from function.deployment.compose.conditions import noted
 from tests.support import build
 from tests.support.cases import ask, clusters
 from tests.support.drive import run
@@ -236,7 +236,7 @@ def edited(**more: Any) -> Plain:
 def on_a(wanted: Plain | None = None, *, status: Plain | None = None, **more: Any) -> World:
     """A replica that runs on cluster a, of which something is no longer as it was."""
     made = running(ask(), wanted or ask())
-    cluster = made.clusters[0]  # type: ignore[index]
+    cluster = made.clusters[0]
     if status is not None:
         cluster["status"] |= status
     return made.but(**more)
@@ -244,7 +244,7 @@ def on_a(wanted: Plain | None = None, *, status: Plain | None = None, **more: An
 
 def without_status() -> World:
     made = on_a()
-    del made.clusters[0]["status"]  # type: ignore[index]
+    del made.clusters[0]["status"]
     return made
 
 

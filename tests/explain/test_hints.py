@@ -261,7 +261,7 @@ def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     from function.deployment.explain import hints as module
 
     tried = []
-    real = module.schedule
+    real = module.schedule  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "schedule", lambda asked, **more: tried.append(1) or real(asked, **more))
     clusters = [build.cluster(f"c{n}", [build.pool(f"p{m}", n) for m in range(4)]) for n in range(30)]
     spread = placing(wants(build.request("gpu", 8), replicas=200), maxReplicasPerCluster=1)

@@ -8,54 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function.api.reasons import Reason
-from function.api.taints import untolerated
 from function.deployment.explain.clusters import ClusterVerdict, Survey
 from function.deployment.explain.hints import hints
 from function.deployment.explain.message import histogram
 from function.deployment.explain.remedies import source_of
 from tests.support import scale, scarce
+from tests.support.remedies import REMEDIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from function.api.reasons import Rejection
-    from function.scheduler.decision import Decision
-    from tests.support.world import World
-
-
-def _tolerated(made: World, decision: Decision, name: str, _: Rejection) -> None:
-    inputs = decision.inputs
-    taints = inputs.fleet.clusters[name].spec.taints
-    for taint in untolerated(taints, inputs.deployment.template.tolerations):
-        scarce.tolerate(made, taint.key, taint.value, taint.effect)
-
-
-def _labelled(made: World, decision: Decision, name: str, _: Rejection) -> None:
-    wanted = decision.inputs.deployment.template.cluster_selector.match_labels
-    scarce.cluster_of(made, name)["metadata"]["labels"] |= dict(wanted)
-
-
-def _addressed(made: World, _: Decision, name: str, __: Rejection) -> None:
-    scarce.cluster_of(made, name)["status"]["gateway"] = {"address": "203.0.113.9"}
-
-
-def _alive(made: World, _: Decision, name: str, __: Rejection) -> None:
-    del scarce.cluster_of(made, name)["metadata"]["deletionTimestamp"]
-
-
-def _recovered(made: World, _: Decision, name: str, __: Rejection) -> None:
-    scarce.cluster_of(made, name).setdefault("status", {})
-    scarce.recover(made, name)
-
-
-GATES: dict[Reason, Callable[[World, Decision, str, Rejection], None]] = {
-    Reason.ClusterDeleting: _alive,
-    Reason.ClusterSelectorMismatch: _labelled,
-    Reason.UntoleratedTaint: _tolerated,
-    Reason.ClusterNotReady: _recovered,
-    Reason.NoGatewayAddress: _addressed,
-}
-"""The remedy of each gate, on the plain objects."""
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
@@ -65,10 +26,12 @@ def test_the_remedy_of_a_gate_opens_exactly_that_gate(number: int) -> None:
         decision = scarce.decide(scarce.world(seed))
         before = decision.survey()
         for name, rejection in before.items():
-            if rejection.reason not in GATES:
+            if not rejection.reason.is_standing:
                 continue
             made = scarce.world(seed)
-            GATES[rejection.reason](made, decision, name, rejection)
+            cluster = scarce.cluster_of(made, name)
+            cluster.setdefault("status", {})
+            REMEDIES[rejection.reason.name](made, cluster)
             after = scarce.decide(made).survey()
             left = after.get(name)
             assert left is None or left.reason.depth > rejection.reason.depth, f"seed {seed}, {name}: {left}"

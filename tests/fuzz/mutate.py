@@ -112,7 +112,7 @@ def mutated_world(draw: random.Random, world: World, times: int) -> World:
     for _ in range(times):
         tree = mutated(draw, tree, keep=tops)
     delivered = {name: None if getattr(world, name) is None else _objects(tree[name]) for name in _LISTS}
-    observed = {key: manifest for key, manifest in tree["observed"].items() if isinstance(manifest, dict)}
+    observed = {key: manifest for key, manifest in tree["observed"].items() if isinstance(manifest, dict)}  # type: ignore[attr-defined]
     given = None if world.input is None and draw.random() < 0.9 else tree["input"]
     return world.but(deployment=tree["deployment"], observed=observed, input=given, **delivered)
 

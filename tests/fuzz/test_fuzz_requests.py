@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from function import wire
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.fail_static import INTERNAL_ERROR_TEXT
 from function.runner import Function
 from tests.cluster import build as clusters

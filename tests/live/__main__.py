@@ -18,7 +18,9 @@ from example.caller import ROOT
 from tests.live import day, plane
 
 PAGE = ROOT / "docs" / "operations.md"
-BLOCK = re.compile(r"(```console\nmake live\n```\n\n```text\n).*?(```)", re.DOTALL)
+BLOCK = re.compile(
+    r"(```console\nmake live\nCROSSPLANE_VERSION=\S+ make live\n```\n\n```text\n).*?(```)", re.DOTALL
+)
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
@@ -46,7 +48,7 @@ def document(table: str) -> None:
 def main() -> int:
     """Run the suite and print its table; return pytest's exit code. Nothing to run on is no failure.
 
-    With `--write` the table goes into the documentation, too.
+    With `--write` the table goes into the documentation, too, with those of other versions that were kept.
     """
     reason = plane.missing()
     if reason:
@@ -55,15 +57,15 @@ def main() -> int:
     if not isolate():
         sys.stdout.write("make live is skipped: no control plane: this container may not make namespaces\n")
         return 0
-    day.RESULTS.unlink(missing_ok=True)
+    kept = day.FOLDER / f"{plane.version()}.json"
+    kept.unlink(missing_ok=True)
     given = [word for word in sys.argv[1:] if word != "--write"]
     words = ["-m", "live", "-p", "no:cacheprovider", "-x", *given]
     code = int(pytest.main([*words, str(ROOT / "tests" / "live")]))
-    if day.RESULTS.exists():
-        table = day.table(day.read())
-        sys.stdout.write(f"\n{table}")
+    if kept.exists():
+        sys.stdout.write(f"\n{day.table({plane.version(): day.read(kept)})}")
         if code == 0 and "--write" in sys.argv:
-            document(table)
+            document(day.table({path.stem: day.read(path) for path in sorted(day.FOLDER.glob("*.json"))}))
     return code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING
 from example.caller import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-RESULTS = ROOT / "dist" / "live.json"
-HEADINGS = ("step", "seen", "seconds")
+FOLDER = ROOT / "dist" / "live"
+"""Where the steps are kept, by the version of Crossplane."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,37 @@ class Day:
         """Note a step that was timed elsewhere."""
         self.steps.append(Step(action, seen, seconds))
 
-    def write(self, path: Path = RESULTS) -> None:
-        """Keep the steps for the documentation."""
+    def write(self, path: Path) -> None:
+        """Keep the steps for the table."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([asdict(step) for step in self.steps], indent=2))
 
 
-def read(path: Path = RESULTS) -> list[Step]:
+def read(path: Path) -> list[Step]:
     """The steps that were kept."""
     return [Step(**step) for step in json.loads(path.read_text())]
 
 
-def table(steps: list[Step]) -> str:
-    """The steps as a table of text."""
-    return columns([HEADINGS, *((step.action, step.seen, f"{step.seconds:.1f}") for step in steps)])
+def table(days: Mapping[str, list[Step]]) -> str:
+    """The steps of one or several versions as a table of text: a column of seconds for each version.
+
+    A step that a version did not take has no seconds there. One that is taken twice is two rows.
+    """
+    seconds = {version: dict(_numbered(steps)) for version, steps in days.items()}
+    keys = dict.fromkeys(key for of_one in seconds.values() for key in of_one)
+    rows = [
+        (*key[:2], *(f"{of_one[key]:.1f}" if key in of_one else "" for of_one in seconds.values()))
+        for key in keys
+    ]
+    return columns([("step", "seen", *(f"s, {version}" for version in days)), *rows])
+
+
+def _numbered(steps: list[Step]) -> Iterator[tuple[tuple[str, str, int], float]]:
+    """Yield the seconds of each step, under a key that tells equal steps apart by their turn."""
+    turns: Counter[tuple[str, str]] = Counter()
+    for step in steps:
+        turns[step.action, step.seen] += 1
+        yield (step.action, step.seen, turns[step.action, step.seen]), step.seconds
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

@@ -52,14 +52,9 @@ def push_packages(plane: ControlPlane, folder: Path) -> None:
 
 def install(plane: ControlPlane) -> None:
     """Install what is shipped, and wait until every kind is established and the Function is there."""
-    if takes_the_package(plane):
-        plane.apply(manifest(build.CONFIGURATION))
-        if not knows_scale(plane):
-            plane.shell("\n".join(commands("install.md", "ignoreCrossplaneConstraints")))
-    else:
-        plane.apply(manifest(FUNCTION))
-        for words in ("for file in apis", "/requirements"):
-            plane.shell("\n".join(commands("install.md", words)))
+    plane.apply(manifest(build.CONFIGURATION))
+    if not knows_scale(plane):
+        plane.shell("\n".join(commands("install.md", "ignoreCrossplaneConstraints")))
     for name in DEFINITIONS:
         what = f"XRD {name} Established"
         until(
@@ -73,17 +68,8 @@ def install(plane: ControlPlane) -> None:
 
 def knows_scale(plane: ControlPlane) -> bool:
     """Whether an XRD may have a scale subresource: from 2.3 on."""
-    return "labelSelectorPath" in _schema(plane, "compositeresourcedefinitions")
-
-
-def takes_the_package(plane: ControlPlane) -> bool:
-    """Whether a Composition's block may select without labels, as the shipped one does: from 2.2.1 on."""
-    return "Either name or matchLabels must be specified" not in _schema(plane, "compositions")
-
-
-def _schema(plane: ControlPlane, kind: str) -> str:
-    """The definition of one of Crossplane's own kinds."""
-    return json.dumps(plane.get("CustomResourceDefinition", f"{kind}.apiextensions.crossplane.io"))
+    name = "compositeresourcedefinitions.apiextensions.crossplane.io"
+    return "labelSelectorPath" in json.dumps(plane.get("CustomResourceDefinition", name))
 
 
 def manifest(name: str) -> Plain:
@@ -106,8 +92,7 @@ def start(plane: ControlPlane, *flags: str) -> None:
     Nobody runs pods here, so the script also says in its stead that the Function's Deployment is available.
     """
     plane.script("function.sh", sys.prefix, *flags)
-    packages = [("Function", FUNCTION), ("Configuration", build.CONFIGURATION)]
-    for kind, name in packages if takes_the_package(plane) else packages[:1]:
+    for kind, name in (("Function", FUNCTION), ("Configuration", build.CONFIGURATION)):
         until(lambda kind=kind, name=name: is_true(plane.get(kind, name), "Healthy"), f"{kind} Healthy")
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.api.replica import DEPLOYMENT_LABEL
 from tests.live import burst, day, fleet, plane
 from tests.live.crowds import Nodes, crowded
 from tests.live.shipped import NAMESPACE, shipped
@@ -200,7 +201,7 @@ class Load:
                 self.change()
             if now - samples[-1].at >= 60:
                 samples.append(self.sample())
-                sys.stderr.write("  ".join(row(*samples[-2:], str(len(samples) - 1))) + "\n")
+                sys.stderr.write("  ".join(row(samples[-2], samples[-1], str(len(samples) - 1))) + "\n")
             time.sleep(0.05)
         return [*samples, self.sample()] if time.monotonic() - samples[-1].at > 1 else samples
 
@@ -228,14 +229,17 @@ def started_load(living: ControlPlane, deployments: int, clusters: int, seed: in
         living.apply(*made[at : at + 10])
         time.sleep(LOOK)
     load = Load(living, draw, made)
+    names = set(map(plane.name_of, made))
     wanted = sum(deployment["spec"]["replicas"] for deployment in made)
 
     def serving() -> bool:
         load.look()
         time.sleep(LOOK)
-        return sum(map(burst.is_ready, living.list("ModelEndpoint", NAMESPACE))) == wanted
+        endpoints = living.list("ModelEndpoint", NAMESPACE)
+        theirs = [one for one in endpoints if one["metadata"]["labels"][DEPLOYMENT_LABEL] in names]
+        return sum(map(burst.is_ready, theirs)) == wanted
 
-    plane.until(serving, f"{wanted} endpoints Ready", 600)
+    plane.until(serving, f"{wanted} endpoints Ready", 1200)
     return load
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -53,6 +54,8 @@ GROUPS = {
     "HTTPRoute": "gateway.networking.k8s.io/v1",
     "Service": "v1",
 }
+SHIPPED = "2.3.4"
+"""The Crossplane that the scripts start where CROSSPLANE_VERSION asks for no other."""
 PORT = 26443
 PAUSE = 0.05
 """Seconds between two looks: the resolution of every time that is reported."""
@@ -64,6 +67,14 @@ _MISSING, _OK = 404, 300
 def scripts() -> Path:
     """The folder with up.sh: what CONTROLPLANE says, else the default."""
     return Path(os.environ.get("CONTROLPLANE") or DEFAULT).absolute()
+
+
+def version() -> str:
+    """The version of Crossplane that the scripts start."""
+    if said := os.environ.get("CROSSPLANE_VERSION"):
+        return said
+    built = re.fullmatch(r"controlplane-(\d+\.\d+\.\d+)", scripts().name)  # By `make core`.
+    return built[1] if built else SHIPPED
 
 
 def missing() -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.live.day import Day
     from tests.live.plane import ControlPlane, Plain
 
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("by_ttl")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("unasked")]
 """What takes a minute by itself is begun now, and looked at by the tests of the fleet."""
 
 MODEL = fleet.example_deployment("small-model")

@@ -11,7 +11,7 @@ from tests.cli.command import run
 from tests.cli.describe import published_memory
 from tests.live.account import kubeconfig
 from tests.live.plane import Refused, name_of
-from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
+from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice, slice_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +45,6 @@ def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     yield kubeconfig(living, tmp_path_factory.mktemp("reader"), "default", "device-reader")
     living.kubectl("delete", "resourceslices", *map(slice_name, slices))
     living.kubectl("delete", "node", *NODES)
-
-
-def slice_name(content: dict[str, dict[str, str]]) -> str:
-    return f"{content['spec']['nodeName']}-{content['spec']['driver']}"
 
 
 @pytest.mark.parametrize("driver", OTHERS)

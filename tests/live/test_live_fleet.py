@@ -29,9 +29,9 @@ def namespace(living: ControlPlane) -> Iterator[None]:
     fleet.leave(living, NAMESPACE)
 
 
-def test_a_change_of_the_fleet_is_acted_on(by_ttl: Future[dict[str, float]], day: Day) -> None:
-    for what, seconds in by_ttl.result().items():
-        day.record(what, "the replica has a place, by the ttl", seconds)
+def test_a_change_of_the_fleet_is_acted_on(unasked: Future[dict[str, float]], day: Day) -> None:
+    for what, seconds in unasked.result().items():
+        day.record(what, "the replica has a place, nobody asked", seconds)
 
 
 def test_a_change_of_the_fleet_is_acted_on_by_hand(living: ControlPlane, day: Day) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from example.caller import ROOT
-from function.cli.live import connection
+from function.cli import live as connection
 from tests.cli.command import run
 from tests.live import fleet
 from tests.live import plane as living_plane

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.live import fleet, install, workload
+from tests.live import fleet, workload
 from tests.live.plane import condition, is_true, name_of, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.live.day import Day
     from tests.live.plane import ControlPlane
 
@@ -22,19 +20,6 @@ Plain = dict[str, Any]
 NAMESPACE, CLUSTER, GROUP = "chain", "byo-1", "byo"
 REPLICAS, NODES = 2, 3
 PATIENCE = 120.0
-
-
-@pytest.fixture(scope="module")
-def cluster_controllers(living: ControlPlane) -> Iterator[None]:
-    """A workload cluster, and the Compositions that `living` took away."""
-    if reason := workload.missing():
-        pytest.skip(reason)
-    # The clusters of the other files have no API server to connect to, and would keep the provider busy.
-    living.kubectl("delete", "inferenceclusters", "--all")
-    with workload.running(living):
-        workload.give_the_platforms_part_back(living)
-        yield
-        install.take_the_platforms_part(living)
 
 
 MODEL = fleet.small_deployment("model", GROUP, REPLICAS, NAMESPACE)

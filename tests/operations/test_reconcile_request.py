@@ -14,8 +14,7 @@ from function import dispatch
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.operations import handler
-from function.operations.handler import ROUTED
-from function.operations.state import FLEET, WATCHED
+from function.operations.handler import FLEET, ROUTED, WATCHED
 from function.runner import Function
 from tests.support import build
 from tests.support.crossplane import Step, run_step

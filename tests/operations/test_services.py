@@ -9,8 +9,7 @@ import pytest
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.operations import handler
-from function.operations.handler import ENDPOINTS, SERVICES
-from function.operations.state import WATCHED
+from function.operations.handler import ENDPOINTS, SERVICES, WATCHED
 from tests.routing.build import endpoint, group, service
 
 if TYPE_CHECKING:

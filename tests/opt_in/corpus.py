@@ -19,7 +19,9 @@ from function.deployment.handler import run
 from tests.support.generate import world
 
 if TYPE_CHECKING:
-    from function.boundary import Response
+    from collections.abc import Iterator
+
+    from function.boundary import Condition, Response, Result
 
 FILE = Path(__file__).with_name("corpus.txt")
 SIZE = 1_200
@@ -53,9 +55,14 @@ def decision(answer: Response) -> Any:
     }
 
 
+def _spoken(answer: Response) -> Iterator[Condition | Result]:
+    yield from answer.conditions
+    yield from answer.results
+
+
 def texts(answer: Response) -> Any:
     """The messages, without the note."""
-    return [condition.message.partition(NOTE)[0] for condition in (*answer.conditions, *answer.results)]
+    return [condition.message.partition(NOTE)[0] for condition in _spoken(answer)]
 
 
 def recorded() -> dict[int, Line]:

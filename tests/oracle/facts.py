@@ -22,6 +22,13 @@ class Pool:
     name: str
     nodes: int
     devices: tuple[Plain, ...]
+    usable: int
+    by_devices: bool = False
+    """Whether it charges devices, not whole nodes."""
+    across: bool = False
+    """Whether no two pods of an engine share a node of it."""
+    to_come: int = 0
+    """Of the usable ones, nodes that are added once they are needed."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +203,17 @@ def _readable(cluster: Plain) -> bool:
 
 def _cluster(plain: Plain) -> Cluster:
     status, spec = plain.get("status", {}), plain.get("spec", {})
+    said = {pool["name"]: pool for pool in spec.get("nodePools", [])}
     pools = [
-        Pool(pool["name"], max(0, pool.get("nodes", 0)), tuple(pool["devices"]))
+        Pool(
+            pool["name"],
+            max(0, pool.get("nodes", 0)),
+            tuple(pool["devices"]),
+            min(max(0, pool.get("nodes", 0)), pool.get("usable", {}).get("nodes", pool.get("nodes", 0))),
+            by_devices=(said.get(pool["name"], {}) | pool).get("accounting") == "Device",
+            across=said.get(pool["name"], {}).get("acrossNodes") == "Required",
+            to_come=pool.get("usable", {}).get("toCome", 0),
+        )
         for pool in status.get("gpuPools", [])
     ]
     return Cluster(
@@ -235,7 +251,8 @@ def _ill(plain: Plain) -> int | None:
         return None
     since, created = said[0].get("lastTransitionTime"), plain["metadata"].get("creationTimestamp")
     times = [instant(item) for item in (since, created) if item is not None]
-    return None if since is None or None in times else max(times)
+    instants = [time for time in times if time is not None]
+    return None if since is None or len(instants) < len(times) else max(instants)
 
 
 def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:

@@ -145,6 +145,15 @@ def claims(member: Plain, chosen: Assignment) -> Claims:
     return tuple((r["name"], device["deviceClassName"], r.get("count", 1)) for _, r, device in claimed)
 
 
+def stamp(member: Plain, chosen: Assignment) -> list[Plain]:
+    """Return the DRA requests of an assignment as a replica carries them."""
+    asked = {request["name"]: request for request in requests(member)}
+    return [
+        {"name": name, "deviceClassName": kind, "count": count, "selectors": asked[name]["selectors"]}
+        for name, kind, count in claims(member, chosen)
+    ]
+
+
 def stamped(member: Plain) -> Claims:
     """Return the DRA requests a member of a replica carries."""
     return tuple(

@@ -38,15 +38,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import matching
+from tests.oracle import devices, matching
 from tests.support.build import composed_name
 
 if TYPE_CHECKING:
     from tests.oracle.facts import Cluster, Facts, Pool, Replica
 
 Plain = dict[str, Any]
-Where = tuple[str, str]
-"""A cluster and a pool."""
+Where = tuple[str, str] | tuple[str, str, devices.Held]
+"""A cluster and a pool, of which nodes are counted; where it charges devices, pods that hold the same."""
 
 
 @dataclass(frozen=True)
@@ -153,18 +153,35 @@ class Scheduler:
         for engine in replica.engines:
             size = sizes[engine["name"]]
             for member, sized in zip(engine["members"], size["members"], strict=True):
-                where = (replica.cluster, member["nodePoolName"])
-                if matching.stamped(member) and self.published(where):
-                    total[where] += matching.pods(size, sized)
+                at = (replica.cluster, member["nodePoolName"])
+                if matching.stamped(member) and self.published(*at):
+                    label = (replica.name, engine["name"])
+                    total[self.charged_as(at, member, label)] += matching.pods(size, sized)
         return total
 
-    def published(self, where: Where) -> bool:
-        """Say whether a pool is published."""
-        return where[0] in self.clusters and where[1] in self.clusters[where[0]].pools
+    def charged_as(self, at: tuple[str, str], member: Plain, engine: tuple[str, str]) -> Where:
+        """Return what pods of a stamped member are counted as."""
+        pool = self.clusters[at[0]].pools[at[1]]
+        return (*at, devices.held(member, pool, engine)) if pool.by_devices else at
 
-    def free(self, where: Where) -> int:
-        """Return the free nodes of a pool."""
-        return self.clusters[where[0]].pools[where[1]].nodes - self.charged[where]
+    def published(self, cluster: str, pool: str) -> bool:
+        """Say whether a pool is published."""
+        return cluster in self.clusters and pool in self.clusters[cluster].pools
+
+    def fits(self, more: Counter[Where], *, new: bool, now: bool = False) -> bool:
+        """Say whether pools have room for what is charged on top; what is new must find usable nodes."""
+        for cluster, name in {where[:2] for where in +more}:
+            pool = self.clusters[cluster].pools[name]
+            nodes = (pool.usable if new else pool.nodes) - (pool.to_come if now else 0)
+            after = Counter(
+                {where: number for where, number in self.charged.items() if where[:2] == (cluster, name)}
+            )
+            after.update({where: number for where, number in more.items() if where[:2] == (cluster, name)})
+            if not pool.by_devices and after[cluster, name] > nodes:
+                return False
+            if pool.by_devices and devices.strands(pool, nodes, {held: n for (*_, held), n in after.items()}):
+                return False
+        return True
 
     def retain(self) -> None:
         """Keep every replica unless there is a listed reason not to."""
@@ -271,7 +288,7 @@ class Scheduler:
         if replica in self.plan.cramped:
             return False
         grown = self._sizes(self.facts.inner["engines"], replica) - self._sizes(replica.engines, replica)
-        unpublished = [pool for pool in grown if not self.published((replica.cluster, pool))]
+        unpublished = [pool for pool in grown if not self.published(replica.cluster, pool)]
         same_cache = replica.cache == self.facts.cache_name
         return not unpublished and same_cache and all(itertools.starmap(_agrees, self.pairs(replica)))
 
@@ -338,7 +355,7 @@ class Scheduler:
     def grows(self, replica: Replica) -> bool:
         """Charge the growth of a replica's shape, if its pools have the nodes for it."""
         growth = self.grown(replica)
-        if any(growth[where] > self.free(where) for where in growth):
+        if not self.fits(growth, new=False):
             return False
         self.charged += growth
         return True
@@ -408,14 +425,16 @@ class Scheduler:
 
     def place(self, staying: list[Replica]) -> New | None:
         """Return the next replica to place, None if it fits nowhere."""
-        hosts = Counter(placement.cluster for placement in (*staying, *self.plan.new))
-        order = sorted(self.clusters.values(), key=lambda entry: (hosts[entry.name], entry.name))
-        for cluster in sorted(order, key=lambda entry: self.distance(entry.name)):
+        hosts = Counter([*(kept.cluster for kept in staying), *(new.cluster for new in self.plan.new)])
+        choices: list[tuple[tuple[object, ...], New]] = []
+        for cluster in self.clusters.values():
             if self.open(cluster):
-                choice = self.search(cluster)
+                now, later = self.search(cluster, now=True), self.search(cluster)
+                choice = now or later
                 if choice is not None:
-                    return choice
-        return None
+                    rank = (self.distance(cluster.name), now is None, hosts[cluster.name], cluster.name)
+                    choices.append((rank, choice))
+        return min(choices, key=lambda entry: entry[0])[1] if choices else None
 
     def open(self, cluster: Cluster) -> bool:
         """Say whether a cluster takes new replicas at all."""
@@ -441,27 +460,31 @@ class Scheduler:
         phase = self.facts.phases.get(cluster, "?")
         return order.index(phase if phase in order else "?") if self.cache_policy == "Prefer" else 0
 
-    def search(self, cluster: Cluster) -> New | None:
-        """Return the first complete assignment in declaration order that has the nodes."""
+    def search(self, cluster: Cluster, *, now: bool = False) -> New | None:
+        """Return the first complete assignment in declaration order that has the nodes.
+
+        `now`: only nodes that are there, and not those that are added once they are needed.
+        """
         options = [self.options(engine, cluster) for engine in self.facts.inner["engines"]]
         for homes in itertools.product(*options):
             charge: Counter[Where] = Counter()
-            for pool, cost, _ in homes:
-                charge[cluster.name, pool] += cost
-            if all(charge[where] <= self.free(where) for where in +charge):
+            for _, cost, _ in homes:
+                charge += Counter(dict(cost))
+            if self.fits(charge, new=True, now=now):
                 chosen = tuple((pool, taken) for pool, _, taken in homes)
                 return New(cluster.name, self.index(cluster.name), chosen, +charge)
         return None
 
     def options(
         self, engine: Plain, cluster: Cluster
-    ) -> list[tuple[str, int, tuple[matching.Assignment, ...]]]:
-        """Return pool, nodes and devices of every way to home an engine, in order.
+    ) -> list[tuple[str, frozenset[tuple[Where, int]], tuple[matching.Assignment, ...]]]:
+        """Return pool, charge and devices of every way to home an engine, in order.
 
-        Of several ways with the same pool and the same nodes only the first can ever be taken.
+        Of several ways with the same pool and the same charge only the first can ever be taken.
         """
         must = [matching.claimable(member, cluster) for member in engine["members"]]
-        assignments: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
+        assignments: dict[tuple[str, frozenset[tuple[Where, int]]], tuple[matching.Assignment, ...]] = {}
+        label = (f"new {len(self.plan.new)}", engine["name"])
         for pool in cluster.usable:
             item = [list(matching.assignments(member, pool)) for member in engine["members"]]
             for taken in itertools.product(*item):
@@ -471,12 +494,13 @@ class Scheduler:
                 ]
                 if not any(claimed) or any(m and not c for m, c in zip(must, claimed, strict=True)):
                     continue
-                cost = sum(
-                    matching.pods(engine, member)
-                    for member, c in zip(engine["members"], claimed, strict=True)
-                    if c
-                )
-                assignments.setdefault((pool.name, cost), taken)
+                cost: Counter[Where] = Counter()
+                for member, chosen, c in zip(engine["members"], taken, claimed, strict=True):
+                    if c:
+                        made = {"deviceRequests": matching.stamp(member, chosen)}
+                        where = self.charged_as((cluster.name, pool.name), made, label)
+                        cost[where] += matching.pods(engine, member)
+                assignments.setdefault((pool.name, frozenset(cost.items())), taken)
         return [(pool, cost, taken) for (pool, cost), taken in assignments.items()]
 
     def index(self, cluster: str) -> int:
@@ -511,7 +535,8 @@ class Scheduler:
         facts, plan = self.facts, self.plan
         placed = len(plan.kept) + len(plan.new)
         observed = any(replica.observed for replica in plan.kept)
-        unresolved = facts.clusters is None or not facts.listed or not facts.cache_known
+        nothing = not facts.wanted and not facts.own_replicas  # Then no cluster is asked for.
+        unresolved = (facts.clusters is None and not nothing) or not facts.listed or not facts.cache_known
         said = {
             "InputsUnresolved": unresolved,
             "InvalidNodeSelector": self.invalid,

@@ -6,6 +6,7 @@ SEED=4711 GATE=1 python -m pytest tests/oracle   # one of them
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,27 @@ def disagrees(world: World) -> bool:
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
-@pytest.mark.parametrize("worlds", [generate.world, changes.world], ids=["plain", "changes"])
+@pytest.mark.parametrize(
+    "worlds", [generate.world, changes.world, changes.lost_nodes], ids=["plain", "changes", "lost nodes"]
+)
 def test_the_function_decides_what_the_rules_say(worlds: Callable[[int], World], number: int) -> None:
     agree(worlds, scale.batch(number, quick=800))
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+@pytest.mark.parametrize("worlds", [generate.world, changes.world], ids=["plain", "changes"])
+def test_pools_that_charge_devices(worlds: Callable[[int], World], number: int) -> None:
+    agree(lambda seed: by_devices(seed, worlds(seed)), scale.batch(number, quick=400))
+
+
+def by_devices(seed: int, made: World) -> World:
+    """Return the world with pools that charge devices, some of which keep the pods of an engine apart."""
+    draw, changed = random.Random(seed), made.copy()
+    for cluster in changed.clusters or ():
+        for pool in cluster["spec"].get("nodePools", ()):
+            pool.update({"accounting": "Device"} if draw.random() < 0.8 else {})
+            pool.update({"acrossNodes": "Required"} if draw.random() < 0.3 else {})
+    return changed
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))

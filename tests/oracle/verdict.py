@@ -178,11 +178,7 @@ def composed(facts: Facts, new: New) -> Plain:
 def _stamped(engine: Plain, pool: str, taken: tuple[matching.Assignment, ...]) -> Plain:
     members = []
     for member, chosen in zip(engine["members"], taken, strict=True):
-        asked = {request["name"]: request for request in matching.requests(member)}
-        claims = [
-            {"name": name, "deviceClassName": kind, "count": count, "selectors": asked[name]["selectors"]}
-            for name, kind, count in matching.claims(member, chosen)
-        ]
+        claims = matching.stamp(member, chosen)
         members.append(_carried(member) | {"nodePoolName": pool, "deviceRequests": claims or None})
     made = {"name": engine["name"], "copies": engine.get("copies", 1), "members": members}
     return made | ({"phase": engine["phase"]} if "phase" in engine else {})

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -64,7 +64,7 @@ def ask(address: str, server: subprocess.Popen[str], request: bytes) -> bytes:
     """Have a call answered, and another one that is under way when the server is told to stop."""
     with grpc.insecure_channel(address) as channel:
         run = channel.unary_unary(METHOD, bytes, bytes)
-        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")  # type: ignore[call-arg]
         response: bytes = run(request, timeout=SECONDS)
         late = run.future(request, timeout=SECONDS)
         # One connection keeps the order: once this is answered, the call before it has arrived.
@@ -77,7 +77,7 @@ def ask(address: str, server: subprocess.Popen[str], request: bytes) -> bytes:
 def main(executable: str, uid: int, request: bytes, response: Path) -> int:
     if os.environ.get("OWN_NETWORK"):
         loopback_up()
-    identity = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == 0 else {}
+    identity: dict[str, Any] = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == 0 else {}
     command = [executable, "--insecure", "--address", "127.0.0.1:0"]
     environment = {"PATH": "/usr/bin:/bin"}
     server = subprocess.Popen(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function.api.reasons import CONDITION_REASONS, INTERNAL_ERROR
-from hack.refresh_docs import ROOT, pages, refreshed
+from hack.refresh_docs import ROOT, pages, refreshed  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ POSITIONS = {"Violation": 0, "Unmet": 1, "InputChange": 0, "_limit": 0, "Drift":
 def codes_of(source: str) -> set[str]:
     """The codes that a module says: of a violation, a lint finding, a hint, a drift."""
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
-    named = ((POSITIONS[call.func.id], call) for call in calls if _is_code(call.func))
+    named = ((POSITIONS[ast.unparse(call.func)], call) for call in calls if _is_code(call.func))
     stated = [call.args[at] for at, call in named if len(call.args) > at]
     return {code.value for code in stated if isinstance(code, ast.Constant) and code.value[:1].isupper()}
 

@@ -57,4 +57,13 @@ def test_steps_are_kept_and_shown(tmp_path: Path) -> None:
     day.write(path)
     steps = read(path)
     assert [(step.action, step.seen) for step in steps] == [("scale", "more replicas"), ("taint", "moved")]
-    assert table([Step("taint", "moved", 55.26)]) == "step   seen   seconds\ntaint  moved  55.3\n"
+
+
+def test_versions_stand_beside_each_other_and_a_step_that_one_lacks_is_empty() -> None:
+    twice = [Step("taint", "moved", 55.26), Step("taint", "moved", 1.0)]
+    assert table({"2.3.4": twice, "2.4.0": [Step("taint", "moved", 0.94), Step("scale", "more", 2.0)]}) == (
+        "step   seen   s, 2.3.4  s, 2.4.0\n"
+        "taint  moved  55.3      0.9\n"
+        "taint  moved  1.0\n"
+        "scale  more             2.0\n"
+    )

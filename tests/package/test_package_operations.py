@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
 import yaml
 
 from example.caller import ROOT
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.main import main
 from function.server.metrics import Metrics
 from function.server.serve import NOTICE
@@ -62,7 +63,7 @@ def test_the_runtime_config_uses_flags_that_exist() -> None:
     assert {word for word in container["args"] if word.startswith("--")} <= flags().keys()
 
 
-def blocks() -> list[dict]:
+def blocks() -> list[dict[str, Any]]:
     return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)]
 
 

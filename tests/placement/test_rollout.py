@@ -57,6 +57,7 @@ FRESH = {
 }
 UNKNOWN = {"status": {"engines": [{"name": "main", "copies": 1, "available": 1, "updated": 0}]}}
 HALF = {"status": {"engines": [{"name": "main", "copies": 2, "available": 1, "updated": 1}]}}
+HALF_BEFORE = {**STALE, "status": {**STALE["status"], **HALF["status"]}}
 CASES = [
     Case("the first in the order of scale down", THREE, {"a-1"}, "RollingOut"),
     Case(
@@ -112,6 +113,12 @@ CASES = [
         [Seen("a", 0), Seen("a", 1, more=HALF), Seen("b", 0, more=HALF)],
         {"a-1"},
         "RollingOut",
+    ),
+    Case(
+        "how many copies were updated of the spec of before says nothing of this one's: it may all serve",
+        [Seen("a", 0), Seen("a", 1, more=HALF_BEFORE), Seen("b", 0, more=UNKNOWN)],
+        set(),
+        "RolloutPaused",
     ),
     Case(
         "not while one that has the template is not in service",

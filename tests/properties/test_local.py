@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from function.scheduler.matching.matcher import Matcher
+from function.scheduler.matcher import Matcher
 from function.scheduler.placer import Placer
 from tests.properties.worlds import each_batch, hold
 from tests.support import build, generate

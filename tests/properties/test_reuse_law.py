@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import wire
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.deployment import handler
 from function.deployment.answers import Given, LatestAnswer
 from function.runner import Function

@@ -41,7 +41,10 @@ def down(world: World, _: Answer) -> Iterator[str]:
         if len(answer_down.replicas) != to:
             yield f"scaled to {to}, left with {len(answer_down.replicas)}"
         expected = plan(smaller)
-        if answer_down.replicas.keys() != {replica.key for replica in (*expected.kept, *expected.new)}:
+        if answer_down.replicas.keys() != {
+            *(kept.key for kept in expected.kept),
+            *(new.key for new in expected.new),
+        }:
             yield f"scaled to {to}: {sorted(answer_down.replicas)} stay"
 
 

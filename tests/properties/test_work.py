@@ -19,7 +19,7 @@ import pytest
 
 from bench.encode import Requests
 from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.runner import Function
 from function.scheduler.ledger import ReplicaCounts
 from function.wire import response
@@ -185,7 +185,7 @@ def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
 
 
 EXPLAINING = {
-    "refusals": "function.scheduler.matching.devices.Refusal.explained",
+    "refusals": "function.scheduler.device_matching.Refusal.explained",
     "gaps": "function.api.reasons.DeferredGap.gap",
     "hints": "function.deployment.explain.report.hints",
     "tries": "function.deployment.explain.hints._Trial.gain",

@@ -6,20 +6,22 @@ printed with the seed that gives the same world again, and ends it with 1:
 - what is placed does not bind, at once or after all pods of the world have started again;
 - a scenario has another verdict than is written down;
 - in mode `exclusive`, what is refused binds when it is written by hand;
+- of the refusals by devices that bind, more than one in twenty is judged wrong (`judge`);
+- in mode `lost`, a new replica stands on nodes or devices that its cluster has lost;
 - the API server refuses what is composed.
 
-In the other modes it is counted how often a refusal binds: counting nodes, and guarding against the worst
-packing, refuse on purpose what may bind today.
+A refusal that binds today may still be right: counting nodes refuses it on purpose, and guarding against the
+worst packing does where pods that start in another order would leave one without a place.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -29,9 +31,9 @@ from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.workloads import replicas_of
 from function.cli.worlds.world import plan_all
 from tests.live.__main__ import isolate
-from tests.referee import cluster
+from tests.referee import cluster, judge, lost
 from tests.referee.scenarios import SCENARIOS
-from tests.referee.worlds import MODES, World, deployment, inputs_of, mappings, pods_of
+from tests.referee.worlds import MODES, World, deployment, edited, inputs_of, mappings, pods_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 PARALLEL = 8
 STEPS = 5
+WRONG_IN = 20
+"""Of so many refusals by devices one may be wrong: for pods of many sizes the guard is a bound."""
 
 
 class Referee:
@@ -51,6 +55,8 @@ class Referee:
         self.seen = cluster.Seen()
         self.counted: Counter[str] = Counter()
         self.differ: list[str] = []
+        self.judged: Counter[str] = Counter()
+        """What is said of refusals that bind where every pool charges devices."""
 
     def differs(self, what: str, said: object) -> None:
         """Note a disagreement."""
@@ -144,22 +150,30 @@ class Referee:
 
     def random(self, seed: int, mode: str) -> None:
         """Place, take away and restart in one random world."""
-        draw, world = random.Random(f"{seed} {mode}"), World.random(seed, mode)
+        draw, world = Random(f"{seed} {mode}"), World.random(seed, mode)
         world.build(turned=draw.random() < 0.5)
         try:
             for step in range(STEPS):
                 self._step(draw, world, f"{mode} {seed} step {step}", mode, step)
-            if world.replicas:
+            if world.replicas and mode != "lost":
                 self._restart(world, f"{mode} {seed}")
         finally:
             world.tear_down(self.seen)
         self.counted[f"worlds {mode}"] += 1
 
-    def _step(self, draw: random.Random, world: World, what: str, mode: str, step: int) -> None:
-        if world.replicas and draw.random() < 0.2:
+    def _step(self, draw: Random, world: World, what: str, mode: str, step: int) -> None:
+        way = draw.random() if world.replicas else 1.0
+        if way < 0.15:
             world.take_away([draw.choice(world.replicas)], self.seen)
             return
+        if mode == "lost":
+            self._lose(draw, world, what, step)
+            return
+        if way < 0.4:
+            self._edit(draw, world, what, mode)
+            return
         asked = deployment(draw, f"{world.name}x{step}", step, mode)
+        world.asked[asked["metadata"]["name"]] = asked
         new, _ = world.decide(asked)
         self.counted["replicas placed"] += len(new)
         unbound = self.put(world, what, new) if new else []
@@ -170,6 +184,42 @@ class Referee:
         world.replicas += new
         if len(new) < asked["spec"]["replicas"]:
             self._probe(world, what, mode, asked, step)
+
+    def _lose(self, draw: Random, world: World, what: str, step: int) -> None:
+        """Lose nodes or devices, and place on the rest. What ran there may wait; what is new may not."""
+        if draw.random() < 0.7:
+            what = f"{what}, {lost.lose(draw, world.pools)}"
+            self.seen.settled(world.name, pods_of(world.replicas), grace=2.5)
+            world.usable = lost.usable(world.pools)
+            self.counted["nodes or devices lost"] += 1
+        asked = deployment(draw, f"{world.name}x{step}", step, "lost")
+        new, _ = world.decide(asked)
+        self.counted["replicas placed"] += len(new)
+        unbound = self.put(world, what, new) if new else []
+        for one in new if unbound else ():
+            waiting = self.seen.settled(one["metadata"]["name"], pods_of([one]))
+            if waiting:
+                self.differs(f"{what}, placed and pending", waiting)
+        world.replicas += new
+
+    def _edit(self, draw: Random, world: World, what: str, mode: str) -> None:
+        """Edit a deployment that runs: retained replicas roll out, others leave or are replaced."""
+        owner = _owner(draw.choice(world.replicas))
+        kind, asked = edited(draw, world.asked[owner], mode)
+        world.asked[owner] = asked
+        wanted, _ = world.plan(asked)
+        names = {replica["metadata"]["name"] for replica in wanted}
+        gone = [
+            one for one in world.replicas if _owner(one) == owner and one["metadata"]["name"] not in names
+        ]
+        world.take_away(gone, self.seen)
+        world.replicas = [one for one in world.replicas if one["metadata"]["name"] not in names]
+        unbound = self.put(world, f"{what}, {kind} edited", wanted)
+        world.replicas += wanted
+        if unbound or not self.seen.rolled(wanted):
+            self.differs(f"{what}, pending after an edit of {kind}", unbound or "a rollout does not finish")
+            world.take_away(wanted, self.seen)
+        self.counted[f"edits of {kind}"] += 1
 
     def _probe(self, world: World, what: str, mode: str, asked: Plain, step: int) -> None:
         """Write one more replica by hand, on every choice of pools."""
@@ -187,7 +237,17 @@ class Referee:
                 self.counted[f"refusals that bind, {mode}"] += 1
                 if mode == "exclusive":
                     self.differs(f"{what}, refused and binds", pools)
+                elif all(world.pools[pool][1] == "Device" for pool in pools):
+                    self._judged(world, what, written)
                 return
+
+    def _judged(self, world: World, what: str, written: Plain) -> None:
+        """Say whether a refusal by devices was needed, although it binds today."""
+        pools = {name: (nodes, entries) for name, (nodes, _, entries) in world.pools.items()}
+        said = judge.verdict(pools, [*world.replicas, written])
+        self.judged[said] += 1
+        if said == judge.WRONG:
+            say(f"WRONG {what}: {written['metadata']['name']}")
 
     def _restart(self, world: World, what: str) -> None:
         """Start all pods again at once."""
@@ -206,6 +266,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def _owner(replica: Plain) -> str:
+    return str(replica["metadata"]["labels"]["modelplane.ai/deployment"])
+
+
 def _plain(entry: Plain) -> Plain:
     """A device entry with all that a slice has."""
     kinds = {"string", "int", "bool", "version"}
@@ -222,7 +286,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.referee")
     parser.add_argument("--minutes", type=float, default=10, help="time for random worlds")
     parser.add_argument("--worlds", type=int, default=600, help="random worlds at most")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(100_000))
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(100_000))
     parser.add_argument("--mode", choices=MODES, action="append", help="modes of random worlds; all of them")
     parser.add_argument("--only", choices=["scenarios", "examples", "worlds"], action="append")
     given = parser.parse_args()
@@ -248,9 +312,13 @@ def main() -> int:
                     referee.random(*pair)
 
             _all(referee, one, seeds)
+    if referee.judged[judge.WRONG] * WRONG_IN > referee.judged.total():
+        referee.differs("refusals by devices", f"more than 1 in {WRONG_IN} is wrong")
     say(f"{time.monotonic() - began:.0f} s, {len(referee.differ)} disagreements")
     for what, number in sorted(referee.counted.items()):
         say(f"{number:8d}  {what}")
+    for said, number in sorted(referee.judged.items()):
+        say(f"{number:8d}  refusals by devices that bind: {said}")
     return 1 if referee.differ else 0
 
 

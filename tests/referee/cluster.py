@@ -226,6 +226,18 @@ class Seen(threading.Thread):
                 return said or [f"{len(pods)} of {expected} pods"]
             time.sleep(0.1)
 
+    def rolled(self, replicas: Sequence[Plain], limit: float = 120) -> bool:
+        """Wait until every pod of some replicas has the image that its replica asks for, and a node."""
+        self.fresh()
+        return wait(lambda: all(map(self._rolled, replicas)), limit)
+
+    def _rolled(self, replica: Plain) -> bool:
+        members = [member for engine in replica["spec"]["engines"] for member in engine["members"]]
+        images = {member["template"]["spec"]["containers"][0]["image"] for member in members}
+        pods = self.of(replica["metadata"]["name"])
+        bound = all(pod["spec"].get("nodeName") for pod in pods)
+        return bound and {pod["spec"]["containers"][0]["image"] for pod in pods} == images
+
 
 def _refused(pod: Plain) -> str:
     """Why the scheduler did not bind a pod; empty while it has not tried."""

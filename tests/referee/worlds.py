@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 GPU, NET = build.GPU, "dra.net"
-MODES = ("exclusive", "node", "device", "mixed")
+MODES = ("exclusive", "node", "device", "mixed", "lost")
 SERVING = ("model-serving", "resource-claim")
 """Keys of what has the pods of engines, and their claims; routes and pickers are none of the question."""
 _DECIDING = threading.Lock()
@@ -65,7 +65,11 @@ class World:
         self.name, self.pools, self._published = name, pools, published
         self.across = False
         """Whether its pools keep the pods of an engine on different nodes."""
+        self.usable: dict[str, Plain] = {}
+        """What its cluster publishes of the nodes that can be used, by pool."""
         self.replicas: list[Plain] = []
+        self.asked: dict[str, Plain] = {}
+        """The deployments of its replicas, as they are now."""
         self._made: list[tuple[str, str]] = []
         self._applied: dict[str, set[tuple[str, str]]] = {}
 
@@ -75,7 +79,7 @@ class World:
         if self._published is not None:
             return [self._published]
         published = [
-            build.pool(pool, nodes, entries) | {"accounting": accounting}
+            build.pool(pool, nodes, entries) | {"accounting": accounting, "usable": self.usable.get(pool)}
             for pool, (nodes, accounting, entries) in self.pools.items()
         ]
         made = build.cluster(self.name, published)
@@ -86,6 +90,12 @@ class World:
 
     def decide(self, deployment: Plain) -> tuple[list[Plain], Plain]:
         """New replicas of a deployment, and the report on it."""
+        wanted, report = self.plan(deployment)
+        names = {replica["metadata"]["name"] for replica in self.replicas}
+        return [replica for replica in wanted if replica["metadata"]["name"] not in names], report
+
+    def plan(self, deployment: Plain) -> tuple[list[Plain], Plain]:
+        """All replicas that a deployment is to have, and the report on it."""
         with _DECIDING:
             inputs = inputs_of([*self.fleet, *self.replicas, deployment])
             name = deployment["metadata"]["name"]
@@ -93,15 +103,10 @@ class World:
                 one for one in plan_all(inputs.world, reuse=ParseMemo()) if one.manifest.name == name
             ]
             wanted = replicas_of(planned)
-        names = {replica["metadata"]["name"] for replica in self.replicas}
-        new = [replica for replica in wanted if replica["metadata"]["name"] not in names]
-        for replica in new:
-            uid = build.uid(replica["metadata"]["name"])
-            replica["metadata"] |= {
-                "uid": uid,
-                "creationTimestamp": deployment["metadata"]["creationTimestamp"],
-            }
-        return new, planned.forecast.report()
+        for replica in wanted:
+            replica["metadata"].setdefault("uid", build.uid(replica["metadata"]["name"]))
+            replica["metadata"].setdefault("creationTimestamp", deployment["metadata"]["creationTimestamp"])
+        return wanted, planned.forecast.report()
 
     def build(self, *, turned: bool = False, **node: object) -> None:
         """Make the nodes; `turned`: their drivers list the devices the other way round."""
@@ -207,9 +212,14 @@ def card(count: int, **attributes: Any) -> Plain:
     return made | {"attributes": {"rdma": {"bool": True}, **attributes}, "capacity": {}}
 
 
+KEY = "example.com/root"
+"""An attribute that drivers share: what a claim asks of GPUs and cards together."""
+
+
 def _numbered(draw: random.Random) -> Plain:
     """What devices are said to share, perhaps nothing."""
-    return {} if draw.random() < 0.25 else {"numa": {"int": draw.choice((0, 1))}}
+    numa = {} if draw.random() < 0.25 else {"numa": {"int": draw.choice((0, 1))}}
+    return numa | ({} if draw.random() < 0.2 else {KEY: {"int": draw.choice((0, 1))}})
 
 
 def _pool(draw: random.Random, mode: str) -> tuple[int, str, list[Plain]]:
@@ -217,16 +227,17 @@ def _pool(draw: random.Random, mode: str) -> tuple[int, str, list[Plain]]:
     if mode == "exclusive":
         return draw.choice((1, 2, 3, 4)), chosen, [entry("gpu", 4, **_numbered(draw)), card(8)]
     entries = [entry("gpu", draw.choice((2, 4, 8, 8)), **_numbered(draw))]
-    if draw.random() < 0.4:
-        other = draw.choice(("Hopper", "Ada Lovelace", None))
+    for name in ("more", "odd")[: draw.choice((0, 0, 1, 1, 2))]:
+        other = draw.choice(("Hopper", "Hopper", "Ada Lovelace", None))
         named = {"architecture": {"string": other} if other else None}
-        entries.append(entry("more", draw.choice((1, 2, 4)), **named, **_numbered(draw)))
-    if draw.random() < 0.3:
+        entries.append(entry(name, draw.choice((1, 2, 4, 8)), **named, **_numbered(draw)))
+        entries[-1]["capacity"]["memory"] = {"value": draw.choice(("81559Mi", "23034Mi"))}
+    if draw.random() < 0.2:
         part = {"type": {"string": "mig"}, "profile": {"string": "1g.10gb"}}
         entries.append(entry("mig", draw.choice((2, 7)), **part) | {"deviceClassName": "mig.nvidia.com"})
-    if draw.random() < 0.4:
-        entries.append(card(draw.choice((1, 2, 8)), **_numbered(draw)))
-        if draw.random() < 0.3:
+    for name in ("nic", "fast")[: draw.choice((0, 0, 1, 2))]:
+        entries.append(card(draw.choice((1, 2, 4, 8)), **_numbered(draw)) | {"name": name})
+        if draw.random() < 0.2:
             entries[-1]["claim"] = "Synthetic"
             del entries[-1]["deviceClassName"]
     draw.shuffle(entries)
@@ -241,43 +252,76 @@ SELECTORS = (
     f"{_OF_GPU}.?numa.orValue(1) == 1",
     f'has({_OF_GPU}.profile) || {_OF_GPU}.architecture.startsWith("Hop")',
     f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0',
+    f'device.capacity["{GPU}"].memory.isLessThan(quantity("40Gi"))',
+    'device.attributes["example.com"].?root.orValue(0) == 0',
 )
 
 
+def _selectors(draw: random.Random, driver: str) -> list[str]:
+    more = draw.sample(SELECTORS, draw.choice((0, 0, 0, 1, 1, 2))) if driver == GPU else []
+    return [f'device.driver == "{driver}"', *more]
+
+
 def _request(draw: random.Random, name: str, driver: str, counts: Sequence[int]) -> Plain:
-    selectors = [f'device.driver == "{driver}"']
-    if driver == GPU:
-        selectors += draw.sample(SELECTORS, draw.choice((0, 0, 1, 1, 2)))
-    return build.request(name, draw.choice(counts), *selectors)
+    ways = [build.request(way, draw.choice(counts), *_selectors(draw, driver)) for way in ("best", "second")]
+    return {"name": name, "firstAvailable": ways} if draw.random() < 0.12 else ways[0] | {"name": name}
 
 
-def _member(draw: random.Random, role: str, mode: str) -> Plain:
+def _member(draw: random.Random, role: str, mode: str, counts: Sequence[int]) -> Plain:
     exclusive = mode == "exclusive"
-    requests = [_request(draw, "gpu", GPU, (3, 4) if exclusive else (1, 1, 2, 2, 3, 4, 8))]
-    if draw.random() < 0.25:
-        requests.append(_request(draw, "nic", NET, (1, 8) if exclusive else (1, 2)))
+    requests = [_request(draw, "gpu", GPU, (3, 4) if exclusive else counts)]
+    if draw.random() < 0.3:
+        requests.append(_request(draw, "nic", NET, (1, 8) if exclusive else (1, 1, 2, 3)))
     elif draw.random() < 0.2 and not exclusive:
         requests.append(_request(draw, "draft", GPU, (1, 2)))
-    made = build.member(role, requests, nodes=draw.choice((1, 1, 2)) if role == "Worker" else None)
-    if draw.random() < (0.4 if len(requests) > 1 else 0.1):
-        made["nodeSelector"]["constraints"] = [
-            {"matchAttribute": f"{GPU}/{draw.choice(('numa', 'architecture'))}"}
-        ]
-        if draw.random() < 0.7:
+    made = build.member(role, requests, nodes=draw.choice((1, 1, 2, 3)) if role == "Worker" else None)
+    if draw.random() < (0.5 if len(requests) > 1 else 0.15):
+        shared = draw.choice((KEY, KEY, f"{GPU}/numa", f"{GPU}/architecture"))
+        made["nodeSelector"]["constraints"] = [{"matchAttribute": shared}]
+        if shared != KEY or draw.random() < 0.3:
             made["nodeSelector"]["constraints"][0]["requests"] = ["gpu"]
     return made
 
 
 def deployment(draw: random.Random, name: str, at: int, mode: str) -> Plain:
     """A random deployment."""
+    counts = draw.choice(((1, 1, 2, 2, 3, 4, 8), (1,), (1, 2), (2, 4), (3, 5), (4, 8)))
+    made = build.deployment(name, draw.choice((1, 2, 3)), _engines(draw, mode, counts))
+    made["metadata"]["creationTimestamp"] = f"2026-01-01T00:{at:02d}:00Z"
+    inner = made["spec"]["template"]["spec"]
+    if draw.random() < 0.1:
+        inner["alternatives"] = [{"name": "smaller", "engines": _engines(draw, mode, (1, 2))}]
+    if draw.random() < 0.2:
+        made["spec"]["placement"] = {"strategy": "BinPack"}
+    return made
+
+
+def _engines(draw: random.Random, mode: str, counts: Sequence[int]) -> list[Plain]:
     engines = []
     for number in range(draw.choice((1, 1, 1, 2))):
         roles = ("Leader", "Worker") if draw.random() < 0.3 else ("Standalone",)
-        members = [_member(draw, role, mode) for role in roles]
+        members = [_member(draw, role, mode, counts) for role in roles]
+        if len(members) > 1 and draw.random() < 0.15:
+            del members[0]["nodeSelector"]
         engines.append(build.engine(f"e{number}", members, copies=draw.choice((1, 1, 2, 3))))
-    made = build.deployment(name, draw.choice((1, 2, 3)), engines)
-    made["metadata"]["creationTimestamp"] = f"2026-01-01T00:{at:02d}:00Z"
-    return made
+    return engines
+
+
+def edited(draw: random.Random, deployment: Plain, mode: str) -> tuple[str, Plain]:
+    """Another image, another number of replicas, or other requests; and which it is."""
+    made = copy.deepcopy(deployment)
+    what = draw.choice(("image", "replicas", "requests"))
+    if what == "replicas":
+        made["spec"]["replicas"] = draw.choice((1, 2, 4))
+        return what, made
+    for engine in made["spec"]["template"]["spec"]["engines"]:
+        for member in engine["members"]:
+            if what == "image":
+                member["template"]["spec"]["containers"][0]["image"] = f"engine:v{draw.randrange(10**6)}"
+            elif "nodeSelector" in member:
+                again = _member(draw, member["role"], mode, (1, 2, 4))
+                member["nodeSelector"] = again["nodeSelector"]
+    return what, made
 
 
 def mappings(deployment: Plain, pools: Sequence[str], most: int = 4) -> Iterator[tuple[str, ...]]:

@@ -134,7 +134,7 @@ def test_the_status_of_before_beside_the_new_spec_is_no_rollout() -> None:
     assert life.evident
     life.edit(BAD)
     assert not life.evident, "the provider has not acted"
-    life.provide()
+    life.provide()  # type: ignore[unreachable]
     for _ in range(4):
         assert not life.evident, "the controller has not acted, be it a round late or four"
         assert life.status["servingDigest"] == digest, "of the other spec"
@@ -188,7 +188,7 @@ def test_copies_restart_no_pod(seconds: int) -> None:
         assert not life.evident
         life.act(seconds=seconds)
         assert life.evident, copies
-        assert " " not in life.note()
+        assert " " not in life.note()  # type: ignore[unreachable]
 
 
 def test_a_label_of_the_workload_restarts_no_pod() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from function import dispatch, wire
 from function.api.model import mapping
-from function.boundary.parse_cache import Memory, Session
+from function.boundary.memory import Memory, Session
 from function.fail_static import base_of
 from function.replica import names
 from tests.fuzz.mutate import mutated
@@ -337,7 +337,7 @@ def test_the_answer_is_the_same_bytes_every_time() -> None:
     for seed in range(20):
         scene = generate.scene(seed)
         settled = scene.but(observed=applied(run(scene)))
-        shuffled = settled.but(observed=dict(reversed(settled.observed.items())))
+        shuffled = settled.but(observed=dict(reversed(list(settled.observed.items()))))
         assert run_bytes(settled) == run_bytes(shuffled)
 
 

@@ -37,7 +37,7 @@ def test_an_update_takes_no_device_that_nobody_charged(
     reason: str, claims: list[object] | None, rollout: str | None, expected: object
 ) -> None:
     scene = Scene(
-        replica(engine("main", member(claims=claims))),  # type: ignore[arg-type]
+        replica(engine("main", member(claims=claims))),
         input=config(rollout=rollout) if rollout else None,
     )
     spec = manifests(run(scene))["model-serving-main"]["spec"]

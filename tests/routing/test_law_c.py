@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import dispatch, wire
-from function.boundary.parse_cache import Memory, Session
+from function.boundary.memory import Memory, Session
 from tests.fuzz.mutate import mutated
 from tests.routing import generate
 from tests.routing.build import applied, config, endpoint, observed, request_about, service, settled

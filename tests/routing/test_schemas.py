@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function.routing.observed import ROUTE, SERVICE, SLICE
+from function.routing.traffic import ROUTE, SERVICE, SLICE
 from tests.chain.recorded import RECORDED
 from tests.replica import schemas
 from tests.routing import generate

@@ -205,7 +205,7 @@ BAD = [
     ({"endpoints": [group(0)]}, "a weight above 0", "nobody would answer"),
     ({"endpoints": [group(1_000_001)]}, "at most 1000000", "Gateway API takes no more"),
     ({"endpoints": [group(1, -1)]}, "spec.endpoints[0].priority", "priorities begin with 0"),
-    ({"endpoints": [group(1.5)]}, "expected a whole number", "no half weights"),  # type: ignore[arg-type]
+    ({"endpoints": [group(1.5)]}, "expected a whole number", "no half weights"),
     ({}, "spec.endpoints: required", "no endpoints"),
 ]
 

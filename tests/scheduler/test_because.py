@@ -26,6 +26,7 @@ RANKED = {
     ],
 }
 ADA = [build.pool("p0", 9, [build.gpu(architecture="Ada")])]
+COMING = build.pool("p0", 9) | {"usable": {"nodes": 9, "toCome": 9}}
 ONE = ("fewest replicas of this deployment", 0)
 UID = build.uid(build.NAMESPACE, "my-model")
 
@@ -52,6 +53,13 @@ FIRST_HASHED = min("ab", key=digest)
             ],
             "a",
             "packing asks for what is left, and then for company",
+        ),
+        (
+            ask(),
+            {"a": {"pools": [COMING]}, "b": 3},
+            [("waits for nodes to be added", "no"), ONE, ("first by name", "b")],
+            "a",
+            "nodes that are there come before nodes that have to be added",
         ),
         (
             ask(placement={"tieBreak": "MostFree"}),

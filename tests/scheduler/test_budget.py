@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from function.api.engine import Engine
+from function.api.deployment import Engine
 from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
 from function.scheduler.device_accounting import Demand
+from function.scheduler.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.ledger import NodeCapacity
-from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.search import search
 from tests.support import build
 from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
@@ -75,6 +75,26 @@ def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int)
         assert (choice if isinstance(choice, tuple) else None) == expected
 
 
+@pytest.mark.parametrize(
+    ("clusters", "allowance", "reason"),
+    [
+        (0, 1_000, "nothing to share"),
+        (256, 1_000, "enough for all"),
+        (257, 512, "a power of two"),
+        (500, 512, "which stays while a fleet grows a little"),
+        (501, 256, "and is halved"),
+        (100_000, 128, "and never less than an easy search needs"),
+    ],
+)
+def test_the_steps_of_every_searchs_own_are_fewer_in_a_large_fleet(
+    clusters: int, allowance: int, reason: str
+) -> None:
+    budget = CallBudget(100_000, clusters)
+    assert budget.allowance == allowance, reason
+    assert budget.open().steps == min(100_000, allowance + 100_000)
+    assert budget.most == 100_000 + allowance * max(1, clusters)
+
+
 def hard(name: str, less: int = 0) -> Plain:
     """A cluster on which the search is hard; `less` makes it unlike the others."""
     return one(name, pools=pools_of(*TIGHT[:-1], TIGHT[-1] - less))
@@ -111,7 +131,7 @@ def test_explaining_takes_no_more_than_deciding(monkeypatch: pytest.MonkeyPatch)
     from function.deployment.explain import hints as module
 
     spent: list[int] = []
-    real = module.schedule
+    real = module.schedule  # type: ignore[attr-defined]
 
     def counted(*args: Any, **more: Any) -> Any:
         decision = real(*args, **more)

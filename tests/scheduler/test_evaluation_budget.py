@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.boundary.parse_cache import Memory
+from function.api.deployment import CelSelector
+from function.boundary.memory import Memory
 from function.cel.selector import Program
 from function.runner import Function
-from function.scheduler import selectors as module
-from function.scheduler.selectors import ALLOWANCE, UNITS
+from function.scheduler.selectors import ALLOWANCE, MAX_LENGTH, PEER_LENGTH, UNITS, Share
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.coordinated import EARLY, called, coordinated
@@ -159,8 +160,7 @@ def many(number: int) -> Plain:
 def test_many_selectors_are_evaluated_so_often_and_no_more(
     number: int, most: int, *, valid: bool, reason: str, monkeypatch: pytest.MonkeyPatch, spent: Spent
 ) -> None:
-    monkeypatch.setitem(module.check_selectors.__kwdefaults__, "most", most)
-    monkeypatch.setattr("function.scheduler.scheduling_input.MOST", most)
+    monkeypatch.setattr("function.scheduler.scheduling_input.WHOLE", Share(most, MAX_LENGTH))
     running = build.replica(many(number), "c0003", 0, pools="p0", ready=True)
     decision = decide(World(many(number) | {}, fleet(20), [running], build.observed(running)))
     assert [kept.own_replica.key for kept in decision.kept] == ["replica-c0003-0"], "Law 2: it stays"
@@ -169,6 +169,62 @@ def test_many_selectors_are_evaluated_so_often_and_no_more(
     if invalid:
         assert f"{number} different selectors may be evaluated {most} times" in str(invalid[0].error)
         assert spent.evaluations <= number, "only the claims of what runs are looked at"
+
+
+def served(requests: int, ways: int, engines: int = 1) -> Plain:
+    """A deployment whose engines ask for different things, each request in several ways."""
+    made = []
+    for engine in range(engines):
+        ranked = [build.request(f"w{at}", 1 + at) for at in range(ways)]
+        asked = [{"name": f"e{engine}-r{at}", "firstAvailable": ranked} for at in range(requests)]
+        made.append(single(*asked, name=f"e{engine}"))
+    return ask(engines=made)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "most", "valid", "reason"),
+    [
+        (served(9, 1, 2), 160, True, "18 ways and 2 combinations on 20 devices: 400 of 50,000 looks"),
+        (served(9, 1, 2), 159, False, "one too many"),
+        (served(3, 6), 1872, True, "18 ways, combined in 216"),
+        (served(3, 6), 1871, False, "one too many"),
+        (served(16, 8, 2), 6048, True, "2 x 128 ways, each member tries 250 combinations at most"),
+        (served(16, 8, 2), 6047, False, "one too many"),
+        (served(4, 4), 1, True, "16 may be looked at however many devices there are"),
+    ],
+)
+def test_many_ways_are_looked_at_so_often_and_no_more(
+    deployment: Plain, most: int, *, valid: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else eight engines of 16 requests with 8 ways each take ten seconds on 400 devices."""
+    monkeypatch.setattr("function.scheduler.scheduling_input.WHOLE", Share(most, MAX_LENGTH))
+    running = build.replica(ask(), "c0003", 0, pools="p0", ready=True)
+    decision = decide(World(deployment, fleet(20), [running], build.observed(running)))
+    invalid = decision.inputs.selectors.invalid
+    assert bool(invalid) != valid, reason
+    if invalid:
+        assert [kept.own_replica.key for kept in decision.kept] == ["replica-c0003-0"], "Law 2: it stays"
+        said = f"ways to serve device requests may take {most * 50_000 // 20_000} looks"
+        assert said in str(invalid[0].error)
+
+
+def test_members_that_ask_for_the_same_are_looked_at_once() -> None:
+    deployment = served(9, 1)
+    first = deployment["spec"]["template"]["spec"]["engines"][0]
+    deployment["spec"]["template"]["spec"]["engines"] = [{**first, "name": name} for name in ("a", "b")]
+    selectors = decide(World(deployment, fleet(1))).inputs.selectors
+    assert (selectors.ways, selectors.looks) == (9, 10)
+
+
+def test_a_preference_that_costs_too_much_is_named() -> None:
+    """It counts as no match; nothing is placed wrongly, but silently it would read as one."""
+    wishes = [{"weight": 1, "cel": cel} for cel in (*CLUSTER[:3], "true")]
+    answer = run(World(ask(1, placement={"preferences": wishes}), fleet(150)))
+    said = answer.conditions["ReplicasScheduled"][2]
+    counted = ", ".join(f"preferences[{at}] on 150 clusters" for at in range(3))
+    assert f"counted as no match, because evaluating it costs too much: {counted}" in said
+    fine = run(World(ask(1, placement={"preferences": wishes[3:]}), fleet(2)))
+    assert "no match" not in fine.conditions["ReplicasScheduled"][2]
 
 
 def test_equal_devices_count_once() -> None:
@@ -225,6 +281,28 @@ def test_a_dear_deployment_before_ours_costs_its_own_units_only_and_is_named(spe
         "nothing is reserved for ml-team/hostile: their selectors cost more than a call spends on others"
         in answer.conditions["ReplicasScheduled"][2]
     )
+
+
+def test_the_selectors_of_all_before_ours_are_compiled_up_to_a_length_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first call about many deployments compiles those of all: 20 with 30 kB each took eight seconds."""
+    compiled: Counter[str] = Counter()
+    real = CelSelector.compiled
+
+    def counting(self: CelSelector, release: str) -> Any:
+        compiled[self.cel] = len(self.cel)
+        return real(self, release)
+
+    monkeypatch.setattr(CelSelector, "compiled", counting)
+    hostile = []
+    for number in range(8):
+        long = [f'{UUID} != "{"x" * 900}-{number}-{at}"' for at in range(30)]
+        hostile.append(called(f"h{number}", 1, EARLY))
+        hostile[-1]["spec"] = asking(*long)["spec"]
+    answer = coordinated(called("ours"), [*hostile, called("ours")], fleet(2))
+    assert compiled.total() <= 8 * PEER_LENGTH + MAX_LENGTH
+    assert "nothing is reserved for ml-team/h0, " in answer.conditions["ReplicasScheduled"][2]
 
 
 def test_an_honest_deployment_before_ours_is_placed_first() -> None:

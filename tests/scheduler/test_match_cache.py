@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.matching.matcher import Matcher
+from function.scheduler.matcher import Matcher
 from tests.support import build
 from tests.support.cases import ask, clusters, one, single
 from tests.support.drive import run
@@ -108,8 +108,8 @@ def _publishing(name: str, value: str) -> Plain:
 @pytest.mark.parametrize(
     ("other", "matches", "reason"),
     [
-        (_publishing("driverVersion", "575.57.8"), 1, "nobody asks for the driver's version"),
-        (_with(attributes={}), 1, "nor for the architecture"),
+        (copy.deepcopy(HBM), 1, "the same content"),
+        (_publishing("driverVersion", "575.57.8"), 2, "another version of the driver"),
         (_with(capacity={"memory": {"value": "141Gi"}}), 2, "a selector reads the memory"),
         (_with(count=4), 2, "how many there are"),
         (_with(name="accelerator"), 2, "the entry is named where it does not do"),
@@ -120,8 +120,8 @@ def _publishing(name: str, value: str) -> Plain:
         (_publishing("rack", "a"), 2, "a constraint compares the rack"),
     ],
 )
-def test_pools_are_told_apart_by_what_the_deployment_reads(other: Plain, matches: int, reason: str) -> None:
-    """What nobody reads makes no difference; whatever a match or its message depends on does."""
+def test_pools_are_told_apart_by_what_they_publish(other: Plain, matches: int, reason: str) -> None:
+    """Equal device lists are matched once; a selector is asked once for all lists."""
     asking = single(build.request("gpu", 8, MEMORY), constraints=[{"matchAttribute": "rack"}])
     fleet = clusters(a={"pools": [build.pool("p0", 4, [HBM])]}, b={"pools": [build.pool("p0", 4, [other])]})
     assert run(World(ask(engines=[asking]), fleet)).counts["pool_matches"] == matches, reason

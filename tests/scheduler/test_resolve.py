@@ -8,7 +8,7 @@ import pytest
 
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import Budget
-from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every
+from function.scheduler.device_matching import Match, Refusal, resolve, resolve_every
 from tests.support import build
 from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide

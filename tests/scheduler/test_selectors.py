@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from function.scheduler import scheduling_input
 from function.scheduler import selectors as compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
@@ -100,7 +101,7 @@ def lengthy(count: int, length: int) -> World:
 def test_the_selectors_of_a_deployment_have_a_length_together(
     count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled, "MAX_LENGTH", 1_000)
+    monkeypatch.setattr(scheduling_input, "WHOLE", compiled.Share(compiled.MOST, 1_000))
     monkeypatch.setattr(compiled, "SELECTOR_OVERHEAD", 100)
     decision = decide(lengthy(count, length))
     invalid = decision.inputs.selectors.invalid
@@ -112,12 +113,12 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 
 def test_there_is_room_for_many() -> None:
-    assert (compiled.MAX_LENGTH, compiled.SELECTOR_OVERHEAD) == (32_768, 200)
+    assert (compiled.WHOLE.longest, compiled.SELECTOR_OVERHEAD) == (32_768, 200)
     assert not decide(lengthy(120, 70)).inputs.selectors.invalid
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "MAX_LENGTH", 1_000)
+    monkeypatch.setattr(scheduling_input, "WHOLE", compiled.Share(compiled.MOST, 1_000))
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
     assert (decision.inputs.selectors.invalid, len(decision.placed)) == ((), 1)

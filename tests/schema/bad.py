@@ -194,6 +194,22 @@ BAD = [
         "every way has its own",
     ),
     _deployment(
+        f"{FIRST}.nodeSelector.devices.0",
+        {
+            "name": "gpu",
+            "tolerations": [{"operator": "Exists"}],
+            "firstAvailable": [{"name": "a", "selectors": [SELECTOR]}],
+        },
+        "beside firstAvailable there are no tolerations",
+        "every way has its own",
+    ),
+    _deployment(
+        f"{FIRST}.nodeSelector.devices.0.tolerations",
+        [{"value": "yes"}],
+        "operator Equal needs a key",
+        "a toleration of nothing",
+    ),
+    _deployment(
         f"{FIRST}.nodeSelector.devices.0.claimSelectors", [], "should be non-empty", "a list of nothing"
     ),
     _deployment(

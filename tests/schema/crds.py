@@ -5,9 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSITIONS = sorted(ROOT.glob("apis/*/composition.yaml"))
@@ -81,3 +85,14 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 def _taken(schema: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: schema[key] for key in keys if key in schema}
+
+
+def read(annotation: object, path: str = "") -> Iterator[str]:
+    """Yield the path of every field below an annotation that a model reads."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, info in annotation.model_fields.items():
+            below = f"{path}.{info.alias or name}"
+            yield below
+            yield from read(info.annotation, below)
+    for inner in get_args(annotation):
+        yield from read(inner, path)

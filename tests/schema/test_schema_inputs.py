@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import BaseModel
 
 from function.api import SchedulerConfig
 from function.api.inputs import ClusterConfig, RoutingConfig, WorkloadConfig
-from tests.schema.crds import INPUTS, objects, schema_of
+from tests.schema.crds import INPUTS, objects, read, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODELS = {model.__name__: model for model in (SchedulerConfig, WorkloadConfig, ClusterConfig, RoutingConfig)}
-
-
-def read(annotation: object, path: str = "") -> Iterator[str]:
-    """Yield the path of every field below an annotation that a model reads."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, info in annotation.model_fields.items():
-            below = f"{path}.{info.alias or name}"
-            yield below
-            yield from read(info.annotation, below)
-    for inner in get_args(annotation):
-        yield from read(inner, path)
 
 
 def declared(schema: dict[str, Any], path: str = "") -> Iterator[str]:

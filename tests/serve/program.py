@@ -70,5 +70,5 @@ if __name__ == "__main__":
     run = {"gate": gate, "spin": spin, "crash": crash}[sys.argv.pop(1)]
     if FOLDER:
         import_module("function.server.serve").notice_given = noticed  # type: ignore[attr-defined]
-    runner.Function = functools.partial(runner.Function, run=run)  # type: ignore[misc,assignment]
+    runner.Function = functools.partial(runner.Function, run=run)
     main.main()

@@ -17,7 +17,7 @@ from function.api import InferenceCluster, ModelReplica, devices
 from function.api import replica as replica_api
 from function.api.cluster import MAX_POOLS
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
-from function.boundary.parse_cache import Memory, Session
+from function.boundary.memory import Memory, Session
 from function.cluster.publish import charge
 from function.deployment.compose.replicas import BOUND
 from function.deployment.handler import read_deployment

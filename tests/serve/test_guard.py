@@ -58,7 +58,7 @@ def ask(run: Any, content: bytes) -> tuple[pb.RunFunctionResponse, list[Any]]:
         (answering(Response((), desired={"a": Desired({"spec": object()})})), "no JSON value"),
         (answering(Response((), desired={"a": Desired({"spec": 10**400})})), "no number of a Struct"),
         (answering(Response((), desired={"a": Desired({"spec": "\ud800"})})), "no text of UTF-8"),
-        (answering(None), "no response at all"),  # type: ignore[arg-type]
+        (answering(None), "no response at all"),
     ],
 )
 def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:

@@ -48,7 +48,7 @@ class Context:
 
 def ran(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
     def run_it() -> None:
-        asyncio.run(asyncio.wait_for(test(), PATIENCE))  # type: ignore[arg-type]
+        asyncio.run(asyncio.wait_for(test(), PATIENCE))
 
     run_it.__name__ = test.__name__
     return run_it

@@ -16,12 +16,12 @@ import structlog
 from bench.encode import Requests
 from bench.fleets import Size, churn, cluster, fleet, stranger
 from function import wire
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.cel import compile_device
 from function.cel.checker.state import DEVICE
 from function.cel.selector import compiled
 from function.runner import Function
-from function.server.rehearsal import Silence, rehearse
+from function.server.serve import Silence, rehearse
 from function.wire import messages, write
 from tests.fuzz.mutate import mutated_bytes
 from tests.serve.server import PATIENCE, Server, runner
@@ -193,7 +193,7 @@ def test_memory_does_not_grow_with_the_number_of_large_requests_refused() -> Non
         for _ in range(TIMES):
             with pytest.raises(grpc.RpcError) as refused:
                 call(b"\xff" * LARGE, timeout=PATIENCE)
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         held = server.resident
     assert held < 80 + TIMES * LARGE / MEBI / 2, "an idle server and half of them"
 

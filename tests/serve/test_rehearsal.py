@@ -8,12 +8,12 @@ import sys
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function.runner import Function
-from function.server.rehearsal import Silence, rehearse
+from function.server.serve import Silence, rehearse
 
 IMPORTS = """
 import sys
 from function.runner import Function
-from function.server.rehearsal import Silence, rehearse
+from function.server.serve import Silence, rehearse
 from tests.support import build
 from tests.support.world import World
 world = World(build.deployment(replicas=1), [build.cluster("a", [build.pool("p", 1)])])

@@ -9,7 +9,7 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function.boundary import PlainDocument
-from function.boundary.parse_cache import OVERHEAD, Memory, Session
+from function.boundary.memory import OVERHEAD, Memory, Session
 from function.server.settings import Settings
 from function.wire import WireDocument, write
 from tests.serve.server import Server, run

@@ -111,7 +111,7 @@ def test_metadata_beyond_what_grpc_takes_is_refused(channel: grpc.Channel) -> No
 @pytest.mark.parametrize("method", ["/nothing.At/All", f"/{V1}/Other", "/"])
 def test_a_method_that_is_none_is_refused(channel: grpc.Channel, method: str) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        channel.unary_unary(method)(b"", timeout=PATIENCE)
+        channel.unary_unary(method)(b"", timeout=PATIENCE)  # type: ignore[call-arg]
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

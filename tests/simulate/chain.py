@@ -202,7 +202,7 @@ class Plane:
         for pod in pods.values():
             said = {"type": "PodScheduled", "status": str(bool(pod.node)), "message": pod.why}
             manifest = {"apiVersion": "v1", "kind": "Pod"}
-            manifest["metadata"] = {"name": pod.name, "namespace": selected["namespace"]}  # type: ignore[assignment]
+            manifest["metadata"] = {"name": pod.name, "namespace": selected["namespace"]}
             seen = {**manifest, "status": {"conditions": [said]}}
             self.add(
                 {

@@ -24,8 +24,8 @@ Plain = dict[str, Any]
 Place = tuple[str, str]
 """Namespace and name."""
 
-COORDINATION = ("all-deployments", "all-caches")
-"""Requirements that only coordination has."""
+WITHHELD = {"clusters": "InferenceCluster", "all-replicas": "ModelReplica", "cache": "ModelCache"}
+"""The kind that does not arrive, under any name, while a requirement is withheld."""
 ROUNDS = 5
 """How often Crossplane calls a function in one reconcile while its requirements change."""
 
@@ -82,10 +82,12 @@ class Plane:
         for of.calls in range(1, ROUNDS + 1):
             world = self.request(of, required)
             answer = drive.run(world)
-            asked = {
-                requirement["name"]: self.fetched(requirement, of) for requirement in answer.requirements
+            kinds = {WITHHELD[name] for name in self.withheld}
+            arrived = {
+                requirement["name"]: self.fetched(requirement, of)
+                for requirement in answer.requirements
+                if requirement["kind"] not in kinds
             }
-            arrived = {name: value for name, value in asked.items() if name not in self.withheld}
             arrived |= self.block()
             if arrived.keys() == required.keys():
                 break
@@ -110,9 +112,8 @@ class Plane:
             observed=copy.deepcopy(of.observed),
             clusters=required.get("clusters"),
             replicas=required.get("all-replicas"),
-            cache=required.get("cache"),
             input=self.input,
-            more={name: required[name] for name in COORDINATION if name in required},
+            more={name: required[name] for name in required.keys() - {"clusters", "all-replicas"}},
         )
 
     def fetched(self, requirement: Plain, of: Deployment) -> list[Plain]:

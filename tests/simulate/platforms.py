@@ -9,6 +9,9 @@ each looks at what it saw an hour ago; and what each wrote may be lost after it 
 - the provider has not acted yet, only polls, cannot reach the cluster, or loses what it was answered;
 - a controller acts a tick, many ticks or not at all later; a LeaderWorkerSet then says the same as before.
 
+How late each of the three is differs from life to life (`lags`), so in one everybody acts at once but the
+controllers, in another all but the provider do.
+
 Both know the truth of every replica.
 """
 
@@ -27,7 +30,7 @@ from tests.support import build
 from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from tests.simulate.workers import Place
     from tests.support.parts import Source
@@ -36,6 +39,8 @@ Plain = dict[str, Any]
 Template = tuple[str, ...]
 
 CLAIMED = ("ResourceClaimTemplate", "Secret")
+CROSSPLANE, PROVIDER, CONTROLLERS = "Crossplane", "the provider", "the controllers"
+USUAL = {CROSSPLANE: 0.3, PROVIDER: 0.4, CONTROLLERS: 0.4}
 
 
 def image(plain: Plain) -> str:
@@ -147,6 +152,10 @@ class Chain:
     """What all pods of a replica ran when all of them took requests, by its uid."""
     asleep: dict[str, int] = field(default_factory=dict)
     """Ticks until the controllers of a cluster come back."""
+    lags: Mapping[str, float] = field(default_factory=USUAL.copy)
+    """The chance that somebody does not act when it is its turn."""
+    to_own_namespace: bool = False
+    """Whether the input sends replicas that do not run yet to a namespace of their own."""
     quiet: bool = False
     """Whether everybody acts at once."""
     gentle: bool = False
@@ -185,6 +194,10 @@ class Chain:
         pods = [_image(pod.template) for place in made for pod in cluster.mine(place)]
         return (image(replica),) if {*templates, *pods} == {image(replica)} else None
 
+    def runs(self, images: Collection[str]) -> bool:
+        """Tell whether some pod runs one of these images."""
+        return any(_image(pod.template) in images for one in self.remote.values() for pod in one.pods)
+
     def _workloads(self, replica: Plain) -> list[Place]:
         places = (place_of(one) for one in self._manifests(replica))
         objects = self._cluster(replica).objects
@@ -215,6 +228,14 @@ class Chain:
     def edited(self, replica: Plain) -> None:
         """Whatever it ran before, it has to prove what it is asked for now."""
         self.proven.pop(replica["metadata"]["uid"], None)
+
+    def restamp(self, replica: Plain, selector: str) -> None:
+        """Edit the claims of a replica by hand: they are immutable, so others take their place."""
+        for member in replica["spec"]["engines"][0]["members"]:
+            for request in member.get("deviceRequests", ()):
+                request["selectors"] = [*request.get("selectors", ())[:1], {"cel": selector}]
+        replica["metadata"]["generation"] = replica["metadata"].get("generation", 1) + 1
+        self.edited(replica)
 
     def fail(self, replica: Plain) -> None:
         """Let all pods of a replica be gone at once."""
@@ -261,7 +282,7 @@ class Chain:
 
     def _compose(self, living: Mapping[str, Plain]) -> None:
         for key in sorted(living):
-            if not self._late(0.3):
+            if not self._late(self.lags[CROSSPLANE]):
                 self._reconcile(living[key])
 
     def _reconcile(self, replica: Plain) -> None:
@@ -275,7 +296,9 @@ class Chain:
         stated = {key: value for key, value in replica.items() if key != "status"} | {
             "status": replica.get("status", {})
         }
-        answer = AnyRequest(stated, observed, delivered, replicas.config(status="Engines")).answer()
+        namespace = {"remoteNamespace": "Same"} if self.to_own_namespace else {}
+        asked = replicas.config(status="Engines", secrets="Mirror", **namespace)
+        answer = AnyRequest(stated, observed, delivered, asked).answer()
         for key in [key for key in held if key in observed and key not in answer.desired]:
             self.going.append((held[key]["cluster"], held.pop(key)))
         for key, desired in answer.desired.items():
@@ -311,7 +334,7 @@ class Chain:
     def _provide(self, living: Mapping[str, Plain]) -> None:
         del living
         for name, one in [*self.going]:
-            if self.remote[name].reachable and not self._late(0.4):
+            if self.remote[name].reachable and not self._late(self.lags[PROVIDER]):
                 self.going.remove((name, one))
                 self._withdraw(name, one["spec"]["forProvider"]["manifest"])
         everything = [one for uid in sorted(self.objects) for one in self.objects[uid].values()]
@@ -321,7 +344,8 @@ class Chain:
             if one["kind"] != "Object":
                 continue
             current = condition_generation(one) == one["metadata"]["generation"]
-            if not self._late((0.4 if self.watches else 0.85) if current else 0.4):
+            polls = current and not self.watches
+            if not self._late(max(0.85, self.lags[PROVIDER]) if polls else self.lags[PROVIDER]):
                 self._carry(one, self.remote[one["cluster"]])
 
     def _carry(self, one: Plain, cluster: Cluster) -> None:
@@ -357,6 +381,8 @@ class Chain:
     def _withdraw(self, name: str, manifest: Plain, *, whole: bool = False) -> None:
         """Delete a remote object; what pods refer to must not leave before them (Law C), but with them."""
         cluster, place = self.remote[name], place_of(manifest)
+        if place[1] == "Namespace":
+            return  # Its management policies keep it.
         cluster.delete(place)
         if place[1] == "LLMInferenceService":
             for made in [key for key in cluster.objects if key[3].startswith(f"{place[3]}-kserve")]:
@@ -367,7 +393,8 @@ class Chain:
         for other, held in cluster.objects.items():
             if other[1] in ("Deployment", "LeaderWorkerSet") and other not in leaving:
                 pods = [pod.template for pod in cluster.mine(other)]
-                if any(place[3] in str(template) for template in (*written(held), *pods)):
+                templates = (*written(held), *pods) if other[2] == place[2] else ()
+                if any(f"'{place[3]}'" in str(template) for template in templates):
                     self.complaints.append(f"{place[1]} {place[3]} left while {other[3]} refers to it")
 
     # The clusters
@@ -379,9 +406,9 @@ class Chain:
             self.asleep[name] = max(0, self.asleep.get(name, 0) - 1)
             sleeps = self.asleep[name] > 0
             for place in [place for place in cluster.objects if place[1] == "LLMInferenceService"]:
-                if not sleeps and not self._late(0.4):
+                if not sleeps and not self._late(self.lags[CONTROLLERS]):
                     _serve(cluster, cluster.objects[place])
-            idle = {place for place in cluster.objects if sleeps or self._late(0.4)}
+            idle = {place for place in cluster.objects if sleeps or self._late(self.lags[CONTROLLERS])}
             cluster.tick(idle)
 
 

@@ -11,7 +11,7 @@ After every reconcile:
   the wanted replicas out of service;
 - an image that does not start took no more serving replicas than `rollout.maxUnavailable`;
 - there are at most wanted plus maxSurge replicas, and no pool holds more than it has;
-- no claim template and no Secret left a cluster while pods could refer to it;
+- no claim template and no mirrored Secret left a cluster while pods could refer to it;
 - what does not arrive, or cannot be read, updates nothing that depends on it and takes nothing away.
 
 When nothing happens any more everything comes to rest: as many serve as are wanted and have a place, on the
@@ -21,13 +21,13 @@ image that is wanted, and on the way there no replica was updated twice.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.scheduler.outcomes import Cause
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.plane import Deployment, Plane
-from tests.simulate.platforms import Chain, Foreign, image
+from tests.simulate.platforms import CONTROLLERS, CROSSPLANE, PROVIDER, Chain, Foreign, image
 from tests.simulate.workers import Cluster
 from tests.support import build, law
 from tests.support.cases import ask
@@ -35,7 +35,7 @@ from tests.support.parts import Source
 from tests.support.promises import identity, ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.support.drive import Answer
     from tests.support.world import World
@@ -44,6 +44,7 @@ Plain = dict[str, Any]
 
 GOOD = ("vllm:1", "vllm:2", "vllm:3", "vllm:4")
 BAD = ("vllm:broken", "vllm:broken-too")
+SECRETS = ("hf", "hf-new", "hf-rotated")
 FOREIGN, OURS = ("generation", "ready"), ("a pod", "copies", "a gang", "gangs", "KServe", "KServe gang")
 """What a platform of others publishes, and what a replica is on ours."""
 COPIES = ("copies", "gangs")
@@ -64,11 +65,14 @@ class Life:
     """One of FOREIGN or of OURS."""
     plane: Plane
     platform: Foreign | Chain
+    weather: Weather
     taken: Counter[str] = field(default_factory=Counter)
     """Replicas in service that an image was given to, since it was wanted."""
     updates: Counter[str] = field(default_factory=Counter)
     """Updates of each replica since the last event, by key."""
     seen: Counter[str] = field(default_factory=Counter)
+    secret: str = SECRETS[0]
+    """The Secret that its pods are to read."""
     garbled: dict[str, Plain] = field(default_factory=dict)
     """What clusters published whose status nobody can read now."""
 
@@ -92,6 +96,12 @@ class Life:
         One that was given another template is: its old pods may serve until the platform looks at it.
         """
         return {key for key, one in self.replicas().items() if self._serves(one)}
+
+    def standing(self) -> tuple[object, ...]:
+        """Return what there is to be still: images, who serves, and the pods behind it."""
+        images = {key: image(one) for key, one in self.replicas().items()}
+        remote = self.platform.remote if isinstance(self.platform, Chain) else {}
+        return images, self.serving(), [[pod.name for pod in one.pods] for one in remote.values()]
 
     def _serves(self, replica: Plain) -> bool:
         return not _leaves(replica) and self.platform.serves(replica)
@@ -151,8 +161,8 @@ class Life:
         for key in updated:
             self.taken[image(answer.replicas[key])] += 1
         for name in BAD:
-            # One that takes requests half updated may be mended beyond the budget, and have served by then.
-            if self.taken[name] > self.update_budget + self.gentle:
+            # One half updated may be mended where no budget lets others be: its other copies serve on.
+            if self.taken[name] > max(self.update_budget, self.gentle):
                 yield f"{name} took {self.taken[name]} serving replicas"
 
     @property
@@ -211,13 +221,15 @@ class Life:
         template = build.template(name)
         if self.kind.startswith("KServe"):
             template["spec"]["containers"][0]["command"] = ["vllm", "serve"]
+        secret = {"secretKeyRef": {"name": self.secret, "key": "token"}}
+        template["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "valueFrom": secret}]
         for member in self.of.plain["spec"]["template"]["spec"]["engines"][0]["members"]:
             member["template"] = template
         self.taken.clear()
 
     def happen(self) -> str:
         """Let something happen."""
-        event = self.draw.choice(EVENTS)
+        event = self.draw.choice(self.weather.events)
         event(self)
         self.updates.clear()
         return str(event.__name__)
@@ -233,6 +245,26 @@ def _good(life: Life) -> None:
 
 def _bad(life: Life) -> None:
     life.edit(life.draw.choice(BAD))
+
+
+def _rotate(life: Life) -> None:
+    """Another Secret, with another image or the same."""
+    life.secret = life.draw.choice(SECRETS)
+    life.edit(life.draw.choice((image(life.of.plain), *GOOD)))
+
+
+def _restamp(life: Life) -> None:
+    """Somebody edits the claims of a replica by hand, as a scheduler of others does."""
+    keys = sorted(life.replicas())
+    if keys and isinstance(life.platform, Chain):
+        selector = life.draw.choice(("true", "1 == 1"))
+        life.platform.restamp(life.of.observed[life.draw.choice(keys)], selector)
+
+
+def _move(life: Life) -> None:
+    """The input sends what is placed from now on to another namespace."""
+    if isinstance(life.platform, Chain):
+        life.platform.to_own_namespace = life.draw.odds(0.5)
 
 
 def _reshape(life: Life) -> None:
@@ -273,6 +305,24 @@ def _revert(life: Life) -> None:
         life.step()
         life.plane.age()
     life.edit(before)
+
+
+def _regret(life: Life) -> None:
+    """An edit is taken back when it has reached pods, and a cluster without any of them is drained."""
+    before = image(life.of.plain)
+    _bad(life)
+    for _ in range(10):
+        life.step()
+        life.plane.age()
+        if isinstance(life.platform, Chain) and life.platform.runs(BAD):
+            break
+    life.edit(before)
+    life.step()
+    life.plane.age()
+    _undrain(life)
+    others = {one["spec"]["clusterName"] for key, one in life.replicas().items() if key not in life.serving()}
+    for name in sorted(life.plane.clusters.keys() - others)[:1]:
+        life.plane.clusters[name]["spec"]["taints"] = [build.taint("maintenance", "NoExecute")]
 
 
 def _lose(life: Life) -> None:
@@ -322,9 +372,11 @@ def _wait(_: Life) -> None:
     """Nothing happens for a step."""
 
 
+EDITS = (_good, _good, _bad, _bad, _revert, _revert)
 EVENTS = (
-    *(_good, _good, _bad, _bad, _revert, _revert, _reshape, _scale),
-    *(_disturb, _disturb, _drain, _undrain, _fail, _lose, _vanish),
+    *(*EDITS, _reshape, _scale),
+    *(_rotate, _rotate, _restamp, _restamp, _move),
+    *(_disturb, _disturb, _drain, _drain, _undrain, _fail, _lose, _vanish),
     *(_blind, _garble, _see, _see),
     *(_wait, _wait, _wait),
 )
@@ -339,18 +391,52 @@ POLICIES: tuple[Plain, ...] = (
 )
 
 
-def born(seed: int) -> Life:
+@dataclass(frozen=True)
+class Weather:
+    """What lives are like: draw from these."""
+
+    kinds: tuple[str, ...]
+    policies: tuple[Plain, ...]
+    events: tuple[Callable[[Life], None], ...]
+    replicas: tuple[int, ...]
+    lags: tuple[tuple[float, ...], ...]
+    """How late Crossplane, the provider and the controllers are, each apart."""
+
+
+ANY = (0.1, 0.4, 0.4, 0.8)
+USUAL = Weather(
+    kinds=(*FOREIGN, *OURS), policies=POLICIES, events=EVENTS, replicas=(1, 2, 3, 4), lags=(ANY, ANY, ANY)
+)
+STORM = Weather(
+    kinds=("a gang", "a gang", "gangs", "a pod"),
+    policies=POLICIES[:1],
+    events=(*EDITS, *EDITS, *(_rotate, _rotate, _restamp, _restamp, _disturb, _fail, _scale)),
+    replicas=(3, 4),
+    lags=((0.0, 0.3), (0.0, 0.4), (0.8, 0.95)),
+)
+"""Gangs, edit upon edit, and controllers that act long after everybody else: evidence is all there is."""
+FOG = replace(
+    STORM,
+    policies=POLICIES[2:3],
+    events=(_regret, _wait),
+    lags=((0.0,), (0.6, 0.8), (0.0, 0.4)),
+)
+"""Edits that are taken back, drains, and a provider that is the last to see what became of them."""
+
+
+def born(seed: int, weather: Weather = USUAL) -> Life:
     """Return a life whose replicas all serve."""
     draw = Source(f"rollouts {seed}")
-    kind = draw.choice(FOREIGN) if draw.odds(0.25) else draw.choice(OURS)
+    kind = draw.choice(weather.kinds)
     engines, nodes = _engines(kind)
     names = ("a", "b", "c", "d")[: draw.choice((1, 2, 3, 4))]
     clusters = {
         name: build.cluster(name, [build.pool("p0", draw.choice((2, 3, 5)) * nodes)]) for name in names
     }
-    wanted = ask(draw.choice((1, 2, 3, 4)), engines=engines, placement=dict(draw.choice(POLICIES)))
+    policy = dict(draw.choice(weather.policies))
+    wanted = ask(draw.choice(weather.replicas), engines=engines, placement=policy)
     platform = Foreign(draw, kind) if kind in FOREIGN else Chain(draw, clusters, gentle=kind in GENTLE)
-    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform)
+    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform, weather)
     for name, cluster in clusters.items():
         cluster["status"]["providerConfigRef"] = {"name": f"{name}-kubeconfig"}
         if isinstance(platform, Chain):  # KServe rolls with a pod on top, which has to have a node.
@@ -368,6 +454,9 @@ def born(seed: int) -> Life:
         life.step()
         if len(life.serving()) == len(life.replicas()):
             break
+    if isinstance(platform, Chain):
+        late = map(draw.choice, weather.lags)
+        platform.lags = dict(zip((CROSSPLANE, PROVIDER, CONTROLLERS), late, strict=True))
     return life
 
 
@@ -380,9 +469,9 @@ def _engines(kind: str) -> tuple[list[Plain] | None, int]:
     return ([build.engine(members=[member], copies=copies)] if copies > 1 else None), copies
 
 
-def live(seed: int, steps: int = 16) -> Life:
+def live(seed: int, steps: int = 16, weather: Weather = USUAL) -> Life:
     """Live through an episode, and come to rest."""
-    life = born(seed)
+    life = born(seed, weather)
     complaints: list[str] = []
     try:
         for _ in range(steps):
@@ -406,10 +495,10 @@ def _rest(life: Life) -> None:
     """Wait until nothing changes any more, and look at what stands."""
     still, answer = 0, None
     for _ in range(REST):
-        before = {key: image(one) for key, one in life.replicas().items()}
+        before = life.standing()
         answer = life.step()
         life.plane.age()
-        still = still + 1 if {key: image(one) for key, one in life.replicas().items()} == before else 0
+        still = still + 1 if life.standing() == before else 0
         if still > STILL and not life.plane.dying:
             break
     else:

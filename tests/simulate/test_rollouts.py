@@ -6,19 +6,28 @@ A life is a day of a deployment: some sixteen things happen to it, and it takes 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.fail_static import base_of
+from function.replica import conditions, handler, names, state
 from tests.simulate import rollouts
 from tests.simulate.episode import BrokenPromise
+from tests.simulate.rollouts import FOG, STORM, USUAL
 from tests.support import scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulate.rollouts import Weather
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
 def test_changes_keep_within_their_budgets_and_come_to_rest(number: int) -> None:
     for seed in scale.batch(number, quick=48, gate=1_000, soak=5_000):
         try:
-            rollouts.live(seed)
+            rollouts.live(seed, weather=(USUAL, USUAL, STORM, FOG)[seed // scale.BATCHES % 4])
         except BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 
@@ -33,3 +42,59 @@ def test_the_episodes_are_worth_looking_at() -> None:
     assert not few, seen
     assert seen["ReplicasCreated"] > 20, seen
     assert all(seen[kind] for kind in rollouts.OURS), seen
+
+
+# The simulation finds what was wrong once: each defect is put back, and lives are lived until one shows it.
+
+
+def _believe_every_status(patch: pytest.MonkeyPatch) -> None:
+    """A status counts as about the spec beside it, which may be an echo."""
+    patch.setattr(state, "is_about_spec", lambda *_, **__: True)
+
+
+def _keep_the_digest(patch: pytest.MonkeyPatch) -> None:
+    """A digest that was published once stays when the evidence turns."""
+    status = conditions.status
+
+    def kept(request: Any, snapshot: Any, states: Any, composite: Any) -> dict[str, Any]:
+        before = composite.get("status") or {}
+        digest = {key: before[key] for key in ("servingDigest",) if before.get(key)}
+        return digest | status(request, snapshot, states, composite)
+
+    patch.setattr(handler, "status", kept)
+
+
+def _let_leave(what: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what lets objects of a kind leave once nothing wants them, whatever pods refer to."""
+    stays = state._stays
+
+    def leaves(key: str, snapshot: Any, wanted: Any, states: Any) -> bool:
+        read = names.read_key(base_of(key))
+        return (read is None or read.what != what) and stays(key, snapshot, wanted, states)
+
+    return lambda patch: patch.setattr(state, "_stays", leaves)
+
+
+DEFECTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Weather, str, int]] = {
+    "every status is believed": (_believe_every_status, STORM, "", 4),
+    "a digest stays when the evidence turns": (_keep_the_digest, FOG, "serve", 3),
+    "a claim template leaves early": (_let_leave(names.CLAIM), STORM, "ResourceClaimTemplate", 3),
+    "a mirrored Secret leaves early": (_let_leave(names.SECRET), STORM, "Secret", 3),
+}
+LIVES = 8
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_the_simulation_finds_a_defect_that_is_put_back(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In half of the lives, or in three of eight; each ends where it is found."""
+    put_back, weather, words, enough = DEFECTS[defect]
+    put_back(monkeypatch)
+    shown = 0
+    for seed in range(LIVES):
+        try:
+            rollouts.live(seed, weather=weather)
+        except BrokenPromise as broken:
+            shown += words in str(broken)
+        if shown == enough:
+            return
+    pytest.fail(f"{shown} of {LIVES} lives show it")

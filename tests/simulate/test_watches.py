@@ -15,7 +15,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 from example.caller import COMPOSITION
 from function.runner import Function
 from tests.support import build
-from tests.support.crossplane import OWN_WRITES, ControlPlane, Name, Step
+from tests.support.crossplane import DYING, OWN_WRITES, ControlPlane, Name, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -227,6 +227,28 @@ def test_at_rest_a_reconcile_takes_two_calls_up_to_2_3_and_one_on_2_4() -> None:
         made.touch(MINE)
         made.run(1.0)
         assert made.composites[MINE].counts["calls"] == calls, version
+
+
+@pytest.mark.parametrize(("version", "most"), [("2.3", 150), ("2.4", 12)])
+def test_who_waits_for_room_asks_seldom_where_a_freed_node_is_heard_of(version: str, most: int) -> None:
+    made = fleet_at_rest(version)
+    waits = Name("ModelDeployment", build.NAMESPACE, "waits")
+    plain = build.deployment("waits", 11)
+    made.write({**plain, "metadata": {"name": waits.name, "namespace": build.NAMESPACE}})
+    for _ in range(2):  # Ten find a place; all of them turn Ready.
+        made.run(30.0)
+        for name in [name for name in made.objects if name.kind in ("ModelReplica", "ModelEndpoint")]:
+            made.patch(name, status={"conditions": [build.condition("Ready", status=True)]})
+    made.run(600.0)
+    made.forget_counts()
+    made.run(600.0)
+    counts = made.composites[waits].counts
+    assert 5 <= counts["reconciles"] <= most
+    assert counts["calls"] <= 3 * counts["reconciles"]
+    made.delete(MINE)
+    made.run(DYING + 6.0)
+    placed = [name for name in made.composites[waits].composed.values() if name.kind == "ModelReplica"]
+    assert len(placed) == 11
 
 
 def test_a_drained_and_a_deleted_cluster_are_seen_at_once_on_2_4() -> None:

@@ -1,10 +1,10 @@
 """A workload cluster: its API, its nodes, and the controllers of Deployments and LeaderWorkerSets.
 
-Enough of them to be wrong in: claims need a template and devices that are free, a rolling update goes by
-maxSurge and maxUnavailable, a Deployment is Available when no more copies are missing than may be (so one
-that may miss its only copy always is), and a group of a LeaderWorkerSet starts and stops as one. A controller
-that is idle neither acts nor reports, and a LeaderWorkerSet does not say which spec its status is about: only
-the API server's clock says what was written when.
+Enough of them to be wrong in: pods need their Secrets, claims a template and devices that are free, a rolling
+update goes by maxSurge and maxUnavailable, a Deployment is Available when no more copies are missing than may
+be (so one that may miss its only copy always is), and a group of a LeaderWorkerSet starts and stops as one. A
+controller that is idle neither acts nor reports, and a LeaderWorkerSet does not say which spec its status is
+about: only the API server's clock says what was written when.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 Plain = dict[str, Any]
 Place = tuple[str, str, str, str]
@@ -173,10 +173,14 @@ class Cluster:
 
     def _schedule(self, pod: Pod) -> None:
         spec = pod.template["spec"]
-        needed = 0
+        namespace, needed = pod.workload[2], 0
+        for secret in _secrets(spec):
+            if ("", "Secret", namespace, secret) not in self.objects:
+                pod.why = f'secret "{secret}" not found'
+                return
         for claim in spec.get("resourceClaims", ()):
             name = claim["resourceClaimTemplateName"]
-            template = self.objects.get(("resource.k8s.io", "ResourceClaimTemplate", pod.workload[2], name))
+            template = self.objects.get(("resource.k8s.io", "ResourceClaimTemplate", namespace, name))
             if template is None:
                 pod.why = f'resourceclaimtemplate "{name}" not found'
                 return
@@ -229,6 +233,14 @@ class Cluster:
         if made.get("status") != status:
             made["status"] = status
             self._wrote(made, status=True)
+
+
+def _secrets(spec: Plain) -> Iterator[str]:
+    """Yield the names of the Secrets without which a pod does not start."""
+    for container in spec["containers"]:
+        for variable in container.get("env", ()):
+            if "secretKeyRef" in variable.get("valueFrom", {}):
+                yield variable["valueFrom"]["secretKeyRef"]["name"]
 
 
 def written(made: Plain) -> list[Plain]:

@@ -33,6 +33,7 @@ PLURALS = {
     "Object": "objects",
     "ObservedObjectCollection": "observedobjectcollections",
     "ResourceSlice": "resourceslices",
+    "DeviceTaintRule": "devicetaintrules",
     "Node": "nodes",
 }
 FLEET = tuple(kind for kind in PLURALS if kind.startswith(("Inference", "Model")))

@@ -31,6 +31,21 @@ def world(seed: int) -> World:
     return made
 
 
+def lost_nodes(seed: int) -> World:
+    """Return a world in which clusters know of nodes that cannot be used, rightly or not."""
+    made, draw = generate.world(seed).copy(), Source(f"lost nodes {seed}")
+    for cluster in made.clusters or ():
+        status = cluster.get("status")
+        pools = status.get("gpuPools") if isinstance(status, dict) else None
+        for pool in pools if isinstance(pools, list) else ():
+            if isinstance(pool, dict) and draw.odds(0.6):
+                nodes = min(pool.get("nodes", 0), draw.choice((0, 1, 2, 3)))
+                pool["usable"] = {"nodes": nodes, "exceeded": draw.odds(0.3)}
+                if nodes > 0 and draw.odds(0.4):
+                    pool["usable"] |= {"toCome": draw.choice(range(1, nodes + 1)), "awaiting": draw.odds(0.3)}
+    return made
+
+
 def _struck(draw: Source, made: World) -> None:
     """Let something happen to a cluster that hosts replicas: nothing was heard of it, or it is not Ready."""
     hosts = {manifest["spec"].get("clusterName") for manifest in made.observed.values()}

@@ -22,7 +22,7 @@ def coordinated(
     fleet: list[Plain],
     *,
     listed: list[Plain] = (),
-    caches: list[Plain] | None = (),  # type: ignore[assignment]
+    caches: list[Plain] | None = (),
 ) -> Answer:
     """Ask with GlobalOrder; None for what was not delivered."""
     lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}

@@ -94,6 +94,7 @@ def run_step(
     """
     asked = pb.RunFunctionRequest()
     asked.CopyFrom(request)
+    asked.meta.tag = asked.meta.tag or "a reconcile"  # Crossplane gives one to all calls of it.
     watching = version >= WATCHING
     given = {name: fetch(selector) for name, selector in step.bootstrap.items()}
     for name, selector in (seeds or {}).items() if watching else ():

@@ -35,6 +35,7 @@ def opted(draw: Source, made: World) -> World:
     made = made.copy()
     for cluster in made.clusters or ():
         _cluster(draw, cluster)
+        _usable(draw, cluster)
     _alternatives(draw, made)
     _engines(draw, made.deployment)
     policy(draw, made.deployment)
@@ -109,6 +110,16 @@ def _cluster(draw: Source, made: Plain) -> None:
         for one in pool.get("devices", ()):
             if draw.odds(0.7):
                 one.setdefault("attributes", {})[ROOT] = {"strings": draw.sample(["r0", "r1", "r2"], 2)}
+
+
+def _usable(draw: Source, made: Plain) -> None:
+    """Nodes that cannot be used; a number that cannot be is doubt."""
+    for pool in made.get("status", {}).get("gpuPools", ()):
+        if "nodes" in pool and draw.odds(0.25):
+            usable = draw.choice((0, 1, max(0, pool["nodes"] - 1), pool["nodes"] + 1))
+            pool["usable"] = {"nodes": usable, "exceeded": draw.odds(0.3)}
+            if draw.odds(0.4):
+                pool["usable"] |= {"toCome": draw.choice((1, 2, 9)), "awaiting": draw.odds(0.3)}
 
 
 def _alternatives(draw: Source, made: World) -> None:

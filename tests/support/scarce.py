@@ -11,7 +11,7 @@ from tests.support.parts import requests_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.scheduler.decision import Decision
+    from function.scheduler.schedule import Decision
     from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -98,7 +98,7 @@ def free(made: World, hint: Plain) -> None:
     for held, _, entry in sorted(holding, key=lambda item: item[:2]):
         if held and left > 0:
             left -= held
-            made.replicas.remove(entry)  # type: ignore[union-attr]
+            made.replicas.remove(entry)
 
 
 def nodes_of(replica: Plain, pool: str) -> int:
@@ -124,7 +124,7 @@ APPLY: dict[str, Callable[[World, Plain], None]] = {
     ),
     "WidenCache": lambda made, hint: made.cache[0]["spec"]["clusterSelector"]["matchLabels"].pop(
         hint["label"]
-    ),  # type: ignore[index]
+    ),
     "ClusterReady": lambda made, hint: recover(made, hint["cluster"]),
     "SelectLabel": lambda made, hint: made.deployment["spec"]["template"]["spec"]["clusterSelector"][
         "matchLabels"

@@ -52,3 +52,8 @@ def resource_slice(
 def node(name: str, pool: str | None = "h200") -> Plain:
     labels = {"modelplane.ai/pool": pool} if pool else {}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def slice_name(content: Plain) -> str:
+    """Return a name for a ResourceSlice, as drivers make one of the node and of themselves."""
+    return f"{content['spec']['nodeName']}-{content['spec']['driver']}"

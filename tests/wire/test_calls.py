@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -311,6 +312,22 @@ def test_the_last_call_repeats_the_answer_of_the_one_before_it() -> None:
         response.ClearField("context")
     assert answer == before
     assert answer.desired.resources
+
+
+def test_without_a_tag_nothing_is_left_for_the_next_call_and_nothing_left_counts() -> None:
+    last, before = carried()
+    assert CARRIED in before.context
+    last.context.Clear()
+    last.context.update(
+        {
+            REQUIREMENTS_STATED: list(before.requirements.resources),
+            CARRIED: b64encode(pb.RunFunctionResponse().SerializeToString()).decode(),
+        }
+    )
+    last.meta.tag = ""
+    answer = pb.RunFunctionResponse.FromString(function().answer(last.SerializeToString()))
+    assert answer.requirements.resources, "an empty answer with an empty tag lay there"
+    assert answer.context[CARRIED] == last.context[CARRIED], "passed on as it came"
 
 
 @pytest.mark.parametrize(

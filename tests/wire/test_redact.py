@@ -13,9 +13,8 @@ from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.boundary import PACKED
 from function.deployment.requirements import ROWS
-from function.recording import allowed as redact
-from function.recording.allowed import KINDS, STRIPPED, redacted, redacted_object
-from function.recording.request import REQUIRED
+from function.recording import request as redact
+from function.recording.request import KINDS, REQUIRED, STRIPPED, redacted, redacted_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

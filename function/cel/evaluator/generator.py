@@ -8,18 +8,21 @@ whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from function.cel.checker.calls import PREDICATES
-from function.cel.evaluator.calls import call_code, decided
-from function.cel.evaluator.code import (
+from function.cel.checker.check import PREDICATES
+from function.cel.checker.state import Checked
+from function.cel.evaluator.calls import (
     Build,
     Code,
     CodeSteps,
     Frame,
     Run,
+    call_code,
     constant,
+    decided,
     passed,
     passing,
     path_code,
@@ -32,7 +35,7 @@ from function.cel.library.declarations import MESSAGES
 from function.cel.library.lists import sorted_by
 from function.cel.library.operators import element
 from function.cel.syntax import nodes
-from function.cel.syntax.nodes import BOOL, DYN, list_of
+from function.cel.syntax.nodes import BOOL, DYN, Loop, OptionalMap, list_of
 from function.cel.syntax.parser import collect, descend
 from function.cel.values import (
     BUDGET,
@@ -50,13 +53,6 @@ from function.cel.values import (
     normal_key,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from function.cel.checker.state import Checked
-    from function.cel.syntax.nodes import Loop, OptionalMap
-
 
 # Comprehensions as closures. Each step is charged before it runs, so that none runs for long.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from function.cel.library import (
     conversions,
@@ -16,12 +16,7 @@ from function.cel.library import (
     times,
     urls,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.cel.library.declarations import Overload
-
+from function.cel.library.declarations import Overload
 
 LIBRARIES = (
     operators.DECLARATIONS,

@@ -7,12 +7,9 @@ has more than 64 elements costs more here, loops that cost it nothing are counte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from function.cel.values import BUDGET, WORK, CostExceeded, Map, Optional, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LIMIT = 1_000_000
 """Units that one evaluation may cost: Kubernetes' limit for device selectors."""

@@ -8,17 +8,14 @@ returns it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of, wrapper_of
 from function.cel.values import Map, UInt, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 # Protobuf's well-known types, the only message literals of the dialect.
 #

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from function.cel.library.charges import JOINED, MET, excess, tenth, weight
 from function.cel.library.conversions import to_string
@@ -13,7 +13,7 @@ from function.cel.library.declarations import Overload, function, method
 from function.cel.library.strings import quoted
 from function.cel.library.times import days_in
 from function.cel.library.urls import url_problem
-from function.cel.syntax.nodes import ListLiteral, MapLiteral
+from function.cel.syntax.nodes import ListLiteral, MapLiteral, Node, Type
 from function.cel.values import (
     NONE,
     Duration,
@@ -26,12 +26,6 @@ from function.cel.values import (
     Value,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from function.cel.syntax.nodes import Node, Type
-
 
 Problems = list[str]
 

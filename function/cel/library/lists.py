@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from function.cel.library import charges as cost
 from function.cel.library.charges import MET, excess, weight
@@ -25,10 +25,6 @@ from function.cel.values import (
     no_overload,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # `includes`: whether an attribute has a value, be it a list or a single one.
 

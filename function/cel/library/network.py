@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING
 
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
 from function.cel.library.declarations import function, method
-from function.cel.values import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from function.cel.values import Value
+from function.cel.values import EvaluationError, Value
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _V4, _V6 = 4, 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, function
@@ -24,10 +24,6 @@ from function.cel.values import (
     no_overload,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # Equality, order and look-up across the types of values, as cel-go has them at run time.
 

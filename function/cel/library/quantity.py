@@ -8,16 +8,12 @@ operand turns the receiver decimal for the rest of the evaluation.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, function, method
 from function.cel.values import INT64_MAX, INT64_MIN, EvaluationError, Value, is_int64, is_uint64, no_overload
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
 
 DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

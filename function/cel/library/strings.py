@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import re2
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, both, function, method
-from function.cel.values import CostExceeded, EvaluationError, Map, no_overload, type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from function.cel.values import Value
-
+from function.cel.values import CostExceeded, EvaluationError, Map, Value, no_overload, type_name
 
 # Quoting a text as Go's `strconv.Quote` does.
 

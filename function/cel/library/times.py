@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from function.cel.library.declarations import Overload, method
 from function.cel.values import NANO, Duration, EvaluationError, Timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DAY = 86_400
 HOURS, SIXTY = 24, 60

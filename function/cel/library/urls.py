@@ -6,16 +6,14 @@ Go works on bytes, and so does this: inside, a text has one character for each b
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
 from function.cel.library.strings import quoted
 from function.cel.values import EvaluationError, Map, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
 
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 PATH = frozenset(_ALPHANUMERIC + "-_.~$&+,/:;=@")

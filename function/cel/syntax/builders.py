@@ -5,9 +5,11 @@ A builder takes what the symbols of its rule stand for, and where the rule began
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from function.cel.syntax import lexer
+from function.cel.syntax.lexer import Token
 from function.cel.syntax.literals import literal
 from function.cel.syntax.nodes import (
     STRING,
@@ -28,12 +30,6 @@ from function.cel.syntax.nodes import (
     dotted,
 )
 from function.cel.values import Mistake
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from function.cel.syntax.lexer import Token
-
 
 # The macros: calls that bind names. A call with a macro's name and number of arguments is the macro.
 

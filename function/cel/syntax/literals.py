@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from function.cel.syntax.nodes import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, Literal, Span
+from function.cel.syntax.lexer import Token
+from function.cel.syntax.nodes import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, Literal, Span, Type
 from function.cel.values import Mistake, UInt, is_int64, is_uint64
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from function.cel.syntax.lexer import Token
-    from function.cel.syntax.nodes import Type
 
 _ESCAPE = re.compile(
     r"\\(?:([abfnrtv\"'\\?`])|([0-3][0-7][0-7])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"

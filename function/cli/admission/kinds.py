@@ -140,12 +140,12 @@ def writable(content: JsonObject) -> JsonObject:
 
 def check(content: JsonObject, kind: Kind) -> list[Finding]:
     """Every finding on an object of a shipped kind: on its metadata, then in the order of its fields."""
-    from function.cli.admission import metadata, structural  # noqa: PLC0415 - as above
+    from function.cli.admission import structural  # noqa: PLC0415 - as above
 
     version = str(content.get("apiVersion", "")).rpartition("/")[2]
     schema = schema_of(kind.kind, version)
     checking = structural.Check(schema)
     checking.value(schema, content, ())
     given = content.get("metadata")
-    about = metadata.check(given, namespaced=kind.namespaced) if isinstance(given, dict) else ()
+    about = structural.check_metadata(given, namespaced=kind.namespaced) if isinstance(given, dict) else ()
     return [*about, *checking.findings]

@@ -1,4 +1,4 @@
-"""A structural schema, compiled once, and a value held against it as the API server does.
+"""Check an object against its structural schema, compiled once, and its metadata, as the API server does.
 
 What is checked: types, enums, patterns, bounds, required fields, keys of list maps and sets, fields that
 are not declared, and the CEL rules. Nulls in a map are pruned before anything else, so null means not set.
@@ -7,12 +7,14 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 
 from __future__ import annotations
 
+import marshal
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
+from function.api.names import is_dns_label, is_dns_subdomain
 from function.cel.checker.state import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
 from function.cel.subject import Subject
@@ -21,10 +23,10 @@ from function.cel.syntax.nodes import Type
 from function.cel.values import Map
 from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
 from function.cli.bad_input import closest, nearest
-from function.recording.allowed import STRIPPED
+from function.recording.request import STRIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from function.boundary import JsonObject
     from function.cel.subject import ReadPath
@@ -112,6 +114,9 @@ class Schema:
     open: bool = False
     """Whether fields that are not declared are kept."""
     int_or_string: bool = False
+    faultless: set[bytes] = field(default_factory=set, compare=False, repr=False)
+    """Items of lists that nothing was wrong with: replicas of a deployment have equal engines, nodes equal
+    devices. It spares nine tenths of the walk over a large fleet."""
 
 
 def compiled_schema(plain: JsonObject) -> Schema:
@@ -160,6 +165,12 @@ _BOUNDS: Mapping[str, str] = {
 """How each bound is said."""
 
 
+ONE_FORM = 2
+"""The format of marshal that writes equal values alike, and values of different types differently."""
+MOST_FAULTLESS = 20_000
+"""Items that a schema remembers: a few megabytes."""
+
+
 class Check:
     """One object held against the schema of its kind; what is wrong is collected in `findings`."""
 
@@ -202,9 +213,20 @@ class Check:
     def _list(self, schema: Schema, value: list[Any], path: FieldPath) -> None:
         if schema.items is not None:
             for index, item in enumerate(value):
-                self.value(schema.items, item, (*path, index))
+                self._item(schema.items, item, (*path, index))
         if schema.list_keys is not None:
             self._duplicates(schema.list_keys, value, path)
+
+    def _item(self, schema: Schema, item: Any, path: FieldPath) -> None:
+        if not isinstance(item, dict):
+            self.value(schema, item, path)
+            return
+        identity = marshal.dumps(item, ONE_FORM)
+        if identity not in schema.faultless:
+            before = len(self.findings)
+            self.value(schema, item, path)
+            if len(self.findings) == before and len(schema.faultless) < MOST_FAULTLESS:
+                schema.faultless.add(identity)
 
     def _duplicates(self, keys: tuple[str, ...], value: list[Any], path: FieldPath) -> None:
         keys_before = set()
@@ -329,3 +351,95 @@ def _bound(keyword: str, limit: float, value: Any) -> str | None:
 
 def _or(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+# The metadata of an object: names, labels and annotations as every API server demands them.
+
+METADATA_FIELDS = frozenset(
+    {"name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid"}
+    | {"resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"}
+    | {"deletionGracePeriodSeconds", "selfLink"}
+)
+"""The fields of ObjectMeta."""
+LONGEST_NAME = 63
+"""Crossplane makes a label of the name of a composite, so it is no longer than a label's value."""
+LONGEST_KEY, LONGEST_PREFIX = 63, 253
+
+_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
+
+SUBDOMAIN_TEXT = "must be lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
+LABEL_TEXT = "must be lower-case letters, digits and '-', with a letter or digit at both ends"
+KEY_TEXT = "must be a label key: at most 63 letters, digits, '-', '_' and '.', after an optional domain and /"
+VALUE_TEXT = "must be a label value: at most 63 letters, digits, '-', '_' and '.'"
+
+
+def check_metadata(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator[Finding]:
+    """Every finding on the metadata of one object."""
+    for key, value in metadata.items():
+        if key not in METADATA_FIELDS:
+            yield Finding(("metadata", key), "unknown field", hint=_guess(key, value), code=UNKNOWN_FIELD)
+    yield from _name(metadata.get("name"), ("metadata", "name"), is_dns_subdomain, SUBDOMAIN_TEXT)
+    yield from _namespace(metadata.get("namespace"), namespaced=namespaced)
+    yield from _labels(metadata.get("labels"))
+    yield from _strings(metadata.get("annotations"), ("metadata", "annotations"))
+
+
+def _guess(key: str, value: Any) -> str:
+    if not nearest(key, METADATA_FIELDS) and isinstance(value, str):
+        return f"did you mean labels: {{{key}: {value}}}?"
+    return closest(key, METADATA_FIELDS)
+
+
+def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: str) -> Iterator[Finding]:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        yield Finding(path, "expected a string", shown(value))
+    elif len(value) > LONGEST_NAME:
+        yield Finding(path, f"must have at most {LONGEST_NAME} characters", shown(value))
+    elif value and not is_valid(value):
+        mended = _NOT_IN_NAMES.sub("-", value.lower()).strip("-.")
+        hint = f"did you mean {mended}?" if is_valid(mended) else ""
+        yield Finding(path, text, shown(value), hint)
+
+
+def _namespace(value: Any, *, namespaced: bool) -> Iterator[Finding]:
+    path: FieldPath = ("metadata", "namespace")
+    if namespaced or value in (None, ""):
+        yield from _name(value, path, is_dns_label, LABEL_TEXT)
+    else:
+        yield Finding(path, "the kind is cluster-scoped, it has no namespace", shown(value))
+
+
+def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
+    """Findings on a map of texts: YAML reads `true` and `1` as something else."""
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        yield Finding(path, "expected a map", shown_type(value))
+        return
+    for key, text in value.items():
+        if text is not None and not isinstance(text, str):  # The API server reads null as an empty text.
+            written = str(text).lower() if isinstance(text, bool) else str(text)
+            scalar = isinstance(text, bool | int | float)
+            hint = f'did you mean "{written}", in quotes?' if scalar else ""
+            yield Finding((*path, key), "expected a string", shown(text), hint)
+
+
+def _labels(labels: Any) -> Iterator[Finding]:
+    path: FieldPath = ("metadata", "labels")
+    yield from _strings(labels, path)
+    for key, value in labels.items() if isinstance(labels, dict) else ():
+        if not _is_key(key):
+            yield Finding((*path, key), KEY_TEXT)
+        readable = isinstance(value, str) and value != STRIPPED
+        if readable and (len(value) > LONGEST_KEY or not _VALUE.fullmatch(value)):
+            yield Finding((*path, key), VALUE_TEXT, shown(value))
+
+
+def _is_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix)):
+        return False
+    return 0 < len(name) <= LONGEST_KEY and bool(_VALUE.fullmatch(name))

@@ -11,9 +11,7 @@ from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import answered, console, counted, emit, escape, listed, reassure, track
 from function.cli.worlds.apply import Commands, delete_replica
-from function.cli.worlds.compare import outcome
 from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.moves import (
     Advice,
     Move,
@@ -25,13 +23,12 @@ from function.cli.worlds.moves import (
     upgrades_of,
     without,
 )
-from function.cli.worlds.simulate import after, one_round, settle
+from function.cli.worlds.simulate import after, one_round, outcome, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rich.console import Console
-
+    from function.cli.text import Screen
     from function.cli.worlds.moves import Resident
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.source import Source
@@ -69,7 +66,7 @@ class Relief:
         return Commands(tuple(delete_replica(move.namespace, move.replica) for move in self.moves))
 
 
-def relieve(world: World, settled: Simulation, reuse: ParseMemo) -> tuple[list[Relief], World]:
+def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
     """Look for relief of every pool that is overcommitted in a world. Returns the world after the moves."""
     now, latest = (
         _readable(plan.forecast for plan in round_) for round_ in (settled.rounds[0], settled.last)
@@ -78,7 +75,7 @@ def relieve(world: World, settled: Simulation, reuse: ParseMemo) -> tuple[list[R
         return [], settled.world
     residents, left, reliefs = movable(world), settled.world, []
     for pool in now.overcommitted:
-        moves, latest, left = _moved(left, pool, latest, reuse)
+        moves, latest, left = _moved(left, pool, latest)
         yields = tuple(_yielding(settled, residents, pool))
         holders = now.holders(pool.cluster, pool.pool)
         reliefs.append(Relief(pool, holders, yields, tuple(moves), _still(latest, pool)))
@@ -119,9 +116,7 @@ def _on(residents: Iterable[Resident], pool: Overcommitted) -> list[Resident]:
     return sorted(youngest, key=lambda resident: resident.replica.ready is True)
 
 
-def _moved(
-    world: World, pool: Overcommitted, latest: Forecast, reuse: ParseMemo
-) -> tuple[list[Move], Forecast, World]:
+def _moved(world: World, pool: Overcommitted, latest: Forecast) -> tuple[list[Move], Forecast, World]:
     """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place."""
     moves: list[Move] = []
     candidates = _on(movable(world), pool) if _still(latest, pool) else []
@@ -129,7 +124,7 @@ def _moved(
         if not _still(latest, pool):
             break
         trial = without(world, (resident,), [resident.owner])
-        (planned,) = one_round(trial, reuse)
+        (planned,) = one_round(trial)
         places = new_places(planned)
         if places:
             moves.append(Move(resident.deployment, resident.replica.name, resident.place, places[0]))
@@ -220,7 +215,7 @@ def _last_resort(rest: Overcommitted, *, moved: bool) -> str:
     return f"{nobody}: add {missing}, or scale one of its holders down"
 
 
-def _show_relief(out: Console, relief: Relief, kubectl: str) -> None:
+def _show_relief(out: Screen, relief: Relief, kubectl: str) -> None:
     holders = listed([f"{who} ({nodes})" for who, nodes in relief.holders.items()])
     out.print(escape(f"Overcommitted: {relief.pool}: {holders}"), style="bold yellow")
     for name in relief.yielding:
@@ -228,7 +223,7 @@ def _show_relief(out: Console, relief: Relief, kubectl: str) -> None:
     for move in relief.moves:
         out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
     if relief.rest is not None:
-        out.print(escape(f"    {_last_resort(relief.rest, moved=bool(relief.moves))}"), soft_wrap=True)
+        out.say(escape(f"    {_last_resort(relief.rest, moved=bool(relief.moves))}"))
     show_commands(out, relief.commands.on(kubectl), "To relieve it", "")
     out.print()
 
@@ -250,9 +245,9 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
     for stuck in answer.stuck:
         line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
         out.print(escape(line), style="bold yellow")
-        out.print(escape(f"    {stuck.message}"), soft_wrap=True)
+        out.say(escape(f"    {stuck.message}"))
         for hint in stuck.hints:
-            out.print(f"    [green]•[/green] {escape(hint)}", soft_wrap=True)
+            out.say(f"    [green]•[/green] {escape(hint)}")
     for upgrade in answer.upgrades:
         text = f"{upgrade.deployment} {upgrade.replica}: runs as {upgrade.alternative} on {upgrade.origin}"
         out.print(escape(f"{text}; {upgrade.better} would fit on {upgrade.target}"), style="green")
@@ -266,19 +261,19 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
 
 def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
     """Look for relief of overcommitted pools, then for moves for every deployment that stays short."""
-    reuse, answer = ParseMemo(), Advised(kubectl=inputs.origin.kubectl)
-    settled = settle(inputs.world, reuse)
-    reliefs, world = relieve(inputs.world, settled, reuse)
+    answer = Advised(kubectl=inputs.origin.kubectl)
+    settled = settle(inputs.world)
+    reliefs, world = relieve(inputs.world, settled)
     answer.reliefs += [relief for relief in reliefs if not chosen or {*chosen} & {*relief.holders}]
     for planned in settled.last:
         if not outcome(planned).short or (chosen and planned.title not in chosen):
             continue
-        advices, world = advise_one(world, planned, max_moves, reuse)
+        advices, world = advise_one(world, planned, max_moves)
         answer.advices += advices
-        (now,) = one_round(replace(world, deployments=[planned.manifest]), reuse)
+        (now,) = one_round(replace(world, deployments=[planned.manifest]))
         if outcome(now).short:
             answer.stuck.append(Stuck.of(now))
-    upgrades = upgrades_of(world, reuse)
+    upgrades = upgrades_of(world)
     answer.upgrades += [upgrade for upgrade in upgrades if not chosen or upgrade.deployment in chosen]
     return answer
 

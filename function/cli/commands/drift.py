@@ -8,8 +8,7 @@ import click
 
 from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
-from function.cli.live.connection import ControlPlane, read_slices
-from function.cli.live.resources import NODES, RULES
+from function.cli.live import NODES, RULES, ControlPlane, newest, read_slices
 from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
@@ -19,7 +18,7 @@ from function.cluster.drift import LiveRules, PoolDrift, drift
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
-    from function.cli.live.connection import Target
+    from function.cli.live import Target
     from function.cli.worlds.manifest import Manifests
 
 
@@ -69,7 +68,7 @@ def _in_files(manifests: Manifests) -> LiveDevices:
             "there is no ResourceSlice in the files: name the cluster with --context, or add what "
             "kubectl get resourceslices,nodes -o yaml prints there"
         )
-    return slices, nodes, LiveRules(*([one.content for one in manifests[kind.kind]] for kind in RULES))
+    return slices, nodes, LiveRules(*([one.content for one in manifests[kind.kind]] for kind, *_ in RULES))
 
 
 def _live(manifests: Manifests, target: Target) -> LiveDevices:
@@ -81,7 +80,7 @@ def _live(manifests: Manifests, target: Target) -> LiveDevices:
         )
     connection = ControlPlane(target)
     slices, nodes = read_slices(connection), connection.objects(NODES)
-    return slices, nodes, LiveRules(*(connection.objects(kind) for kind in RULES))
+    return slices, nodes, LiveRules(*(newest(connection, versions) or [] for versions in RULES))
 
 
 def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ...]]:
@@ -104,10 +103,10 @@ def _print(drifts: tuple[PoolDrift, ...]) -> None:
     out = console()
     for pool in drifts:
         mark, style = ("✗", "red") if pool.drifts else ("✓", "green")
-        out.print(f"{mark} {escape(pool.phrase())}", style=style, soft_wrap=True)
+        out.say(f"{mark} {escape(pool.phrase())}", style=style)
         undeclared = [finding.detail for finding in pool.findings if finding.kind == "Undeclared"]
         if undeclared:
-            out.print(f"  could also publish: {escape(', '.join(undeclared))}", soft_wrap=True)
+            out.say(f"  could also publish: {escape(', '.join(undeclared))}")
 
 
 def _data(pool: PoolDrift) -> JsonObject:

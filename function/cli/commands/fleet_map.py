@@ -10,10 +10,8 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
-from function.cli.render.map.data import draw
-from function.cli.render.map.render import html, svg
+from function.cli.render.fleet_map import draw, html, svg
 from function.cli.worlds.inputs import FLEET, read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
@@ -70,7 +68,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
             f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or redirect the output"
         )
     inputs = read(source, FLEET)
-    picture = draw(inputs.world, settle(inputs.world, ParseMemo()), inputs.titles(()))
+    picture = draw(inputs.world, settle(inputs.world), inputs.titles(()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
         click.echo(text)

@@ -11,13 +11,11 @@ from rich.table import Table
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, track
 from function.cli.worlds.inputs import read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
 from function.deployment.forecast import Room, rejection_phrase
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from function.cli.text import Screen
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
 
@@ -80,7 +78,7 @@ def _number(more: int) -> str:
     return f"{more}+" if more >= LIMIT else str(more)
 
 
-def _show(out: Console, result: Headroom) -> None:
+def _show(out: Screen, result: Headroom) -> None:
     is_known = result.wanted or result.total or not result.problem
     counts = (
         f": {result.total} of {result.wanted} placed, {_number(result.more)} more would fit"
@@ -89,7 +87,7 @@ def _show(out: Console, result: Headroom) -> None:
     )
     out.print(escape(f"{result.deployment}{counts}"), style="bold")
     if result.problem:
-        out.print(f"  nothing new is placed: {escape(result.problem)}", style="yellow", soft_wrap=True)
+        out.say(f"  nothing new is placed: {escape(result.problem)}", style="yellow")
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("  CLUSTER", no_wrap=True)
@@ -126,7 +124,7 @@ def headroom(source: Source, names: tuple[str, ...], output: str) -> None:
     """
     inputs = read(source)
     chosen = inputs.titles(names)
-    settled = settle(inputs.world, ParseMemo()).last
+    settled = settle(inputs.world).last
     results = [headroom_of(planned) for planned in settled if not chosen or planned.title in chosen]
     if output == "table":
         out = console()

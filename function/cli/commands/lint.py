@@ -20,7 +20,6 @@ from function.cli.text import answered, as_json, complain, console, counted, emi
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
 from function.cli.worlds.manifests import collect, objects_of, texts
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import plan_all, world_of
 
@@ -198,7 +197,7 @@ def _against_fleet(world: World, estimates: Estimates) -> Iterator[Problem]:
     """Yield requests of deployments that no device in the files could ever satisfy."""
     if not world.clusters:
         return
-    planning = plan_all(world, reuse=ParseMemo())
+    planning = plan_all(world)
     for planned in track(planning, "Planning", total=len(world.deployments)):
         for finding in _findings(planned.forecast):
             prefix = "spec." if finding.path.startswith("placement") else TEMPLATE

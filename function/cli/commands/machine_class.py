@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from function.api.names import API_VERSION
 from function.catalogue import UnknownMachineType, entry, machine_types
-from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput, closest
-from function.cli.live.connection import ControlPlane, read_slices
 from function.cli.options import Command, end, lenient, output_option, reads_devices
 from function.cli.text import complain, emit
-from function.cli.worlds.inputs import read_manifests
-from function.cli.worlds.slices import slices_of
-from function.cluster.verification import NothingPublished, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from function.boundary import JsonObject
-    from function.cli.live.connection import Target
+    from function.cli.live import Target
 
 
 @click.command(name="class", cls=Command)
@@ -59,6 +53,8 @@ def describe_class(
     if devices_of is not None:
         if what:
             raise BadInput("--context and --kubeconfig read ResourceSlices: leave machine type and files out")
+        from function.cli.live import ControlPlane, read_slices  # noqa: PLC0415 - as below
+
         _print(read_slices(ControlPlane(devices_of)), name, output)
     if not what:
         raise BadInput(
@@ -71,6 +67,9 @@ def describe_class(
         click.echo(f"revision {content['revision']}; {content['source']}", err=True)
         end((), findings=False)
     _refuse_slip(what)
+    from function.cli.worlds.inputs import read_manifests  # noqa: PLC0415 - the catalogue needs none of it
+    from function.cli.worlds.slices import slices_of  # noqa: PLC0415 - as above
+
     manifests, errors = read_manifests(what)
     slices = slices_of(manifests)
     if not slices:
@@ -80,6 +79,8 @@ def describe_class(
 
 def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequence[str] = ()) -> NoReturn:
     """Print the class of the nodes that publish these slices, and end. Raises BadInput."""
+    from function.cluster.verification import NothingPublished, describe  # noqa: PLC0415 - as above
+
     try:
         made = describe(slices)
     except NothingPublished as error:
@@ -113,5 +114,8 @@ def _nothing(what: tuple[str, ...]) -> str:
 
 
 def _class(name: str, spec: JsonObject) -> JsonObject:
+    from function.api.names import API_VERSION  # noqa: PLC0415 - as above
+    from function.cli.admission.kinds import writable  # noqa: PLC0415 - as above
+
     metadata = {"name": name}
     return writable({"apiVersion": API_VERSION, "kind": "InferenceClass", "metadata": metadata, "spec": spec})

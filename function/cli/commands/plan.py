@@ -9,13 +9,10 @@ import click
 import yaml
 
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
-from function.cli.render.routes import show_routes
 from function.cli.render.table import show
-from function.cli.render.workloads import show_workloads
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
@@ -33,7 +30,9 @@ def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
 
 def _as_data(planned: Planned) -> dict[str, Any]:
     """One deployment's decision as plain data."""
-    return {**summary_of(planned), "placement": planned.forecast.report()}
+    forecast = planned.forecast
+    held = [pool.plain for pool in forecast.partly_held]
+    return {**summary_of(planned), "placement": forecast.report(), "partlyHeld": held}
 
 
 def _estimates(results: list[Planned]) -> Iterator[str]:
@@ -73,12 +72,15 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     inputs = read(source, FLEET)
     if not inputs.world.deployments:
         note(f"there is no ModelDeployment in {inputs.origin.where}: nothing is to be placed")
-    planning = plan_all(inputs.world, reuse=ParseMemo())
+    planning = plan_all(inputs.world)
     planned = list(track(planning, "Planning", total=len(inputs.world.deployments)))
     chosen = inputs.titles(())
     results = [result for result in planned if not chosen or result.title in chosen]
     code, estimates = worst_code(results, inputs.faults), list(_estimates(results))
     if workloads:
+        # Only then all handlers are needed.
+        from function.cli.render.workloads import show_routes, show_workloads  # noqa: PLC0415
+
         show_workloads(inputs, results)
         if not show_routes(inputs, planned) and code == FINE:
             code = FINDINGS

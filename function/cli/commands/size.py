@@ -32,7 +32,6 @@ from function.cli.sizing.memory import (
 from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.source import gather
 from function.cli.worlds.world import request_for, world_of
 from function.deployment.forecast import forecast
@@ -40,9 +39,8 @@ from function.deployment.forecast import forecast
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console
-
     from function.api import Device, Pool
+    from function.cli.text import Screen
     from function.cli.worlds.source import Source
 
 
@@ -129,7 +127,6 @@ class SizedFleet:
     def __init__(self, manifests: Manifests) -> None:
         """Take its clusters as the scheduler would see them. Raises BadInput."""
         self._world = world_of(manifests.having("ModelDeployment", []))
-        self._reuse = ParseMemo()
 
     def nic_drivers(self) -> tuple[str, ...]:
         """The drivers of its network devices, told by the attributes that such devices have."""
@@ -156,7 +153,7 @@ class SizedFleet:
 
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-        request = request_for(self._world, _deployment(need, drivers), self._reuse)
+        request = request_for(self._world, _deployment(need, drivers))
         fits = [
             PoolFit(
                 fit.cluster,
@@ -167,7 +164,7 @@ class SizedFleet:
                 gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
-            for fit in forecast(request, reuse=self._reuse).fitting_pools()
+            for fit in forecast(request, reuse=self._world.memo).fitting_pools()
         ]
         return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
 
@@ -226,17 +223,16 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
     }
 
 
-def _heading(out: Console, sized: models.SizedModel, load: Load, answer: Sized) -> None:
+def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -> None:
     model = sized.architecture
     billions = model.parameters / 1e9
     published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
-    out.print(
+    out.say(
         f"{escape(sized.title)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
         f"{_gib(weights_total(model, load.dtype))} GiB of weights; "
         f"KV cache {cache_per_token(model, load.cache_dtype) / 1024:.1f} KiB per token, "
         f"{load.batch} x {load.context} tokens",
         style="bold",
-        soft_wrap=True,
     )
     out.print("Estimates: see docs/sizing.md for the formulas and how near they come.", style="dim")
     if any(model.windows):

@@ -9,17 +9,17 @@ import click
 
 from function.api.model import mapping
 from function.api.text import counted
-from function.cli.live.resources import COMPOSITIONS, FLEET, joined
+from function.cli.live import COMPOSITIONS, FLEET, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
-from function.recording.allowed import KINDS as ALLOWED
-from function.recording.allowed import redacted_object
+from function.recording.request import KINDS as ALLOWED
+from function.recording.request import redacted_object
 
 if TYPE_CHECKING:
-    from function.cli.live.connection import Target
+    from function.cli.live import Target
 
 
 def command_line(target: Target, file: str) -> str:

@@ -15,17 +15,17 @@ from function.api import (
     ModelReplica,
     SchedulerConfig,
 )
+from function.api import replica as replica_api
 from function.api.deployment import PlacementPolicy
 from function.api.names import NamespacedName
 from function.api.ownership import Owner
-from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, counted, emit, escape, listed, reassure
 from function.cli.worlds.inputs import DEPLOYMENTS, FLEET, Inputs, read, read_manifests
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
+from function.deployment.forecast import read_cluster
 from function.verify import Decided, State, Violation, check, check_state
 
 if TYPE_CHECKING:
@@ -37,19 +37,15 @@ DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
 """Desired ModelReplicas by deployment."""
 
 
-def _replica(content: dict[str, Any]) -> ModelReplica:
-    return parse_replica(PlainDocument(content))
-
-
 def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
     """Read the files as the checker sees them; what cannot be read was complained about already."""
     clusters: dict[str, InferenceCluster] = {}
     unreadable = set()
     for content in inputs.world.clusters:
-        try:
-            cluster = InferenceCluster.parse(content)
+        cluster = inputs.world.memo.parsed(PlainDocument(content), read_cluster)
+        if isinstance(cluster, InferenceCluster):
             clusters[cluster.name] = cluster
-        except Malformed:
+        else:
             unreadable.add(str(content["metadata"]["name"]))
     caches = {}
     for content in inputs.world.caches:
@@ -58,7 +54,10 @@ def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
             caches[cache.metadata.namespace, cache.metadata.name] = cache
         except Malformed:
             continue
-    replicas = tuple(map(_replica, inputs.world.replicas))
+    replicas = tuple(
+        inputs.world.memo.parsed(PlainDocument(content), replica_api.parse)
+        for content in inputs.world.replicas
+    )
     return State(
         clusters,
         replicas,
@@ -95,14 +94,18 @@ def decisions(
 ) -> list[Decided]:
     """Pair every readable deployment with what is desired of it."""
     decided = []
+    by_owner: dict[NamespacedName, list[ModelReplica]] = defaultdict(list)
+    for replica in state.replicas:
+        by_owner[replica.namespace, replica.deployment].append(replica)
     for manifest in inputs.world.deployments:
         try:
             deployment = with_defaults(ModelDeployment.parse(manifest.content), settings)
         except Malformed:
             continue
-        own_replicas = tuple(replica for replica in state.replicas if _is_own(replica, deployment))
-        wanted = desired.get((deployment.namespace, deployment.name), [])
-        decided.append(Decided(deployment, own_replicas, tuple(map(_replica, wanted))))
+        name = deployment.namespace, deployment.name
+        own_replicas = tuple(replica for replica in by_owner[name] if _is_own(replica, deployment))
+        wanted = tuple(replica_api.parse(PlainDocument(content)) for content in desired.get(name, ()))
+        decided.append(Decided(deployment, own_replicas, wanted))
     return decided
 
 
@@ -111,13 +114,13 @@ def by_deployment(resources: Iterable[dict[str, Any]]) -> DesiredReplicas:
     desired: DesiredReplicas = defaultdict(list)
     for resource in resources:
         if resource.get("kind") == "ModelReplica":
-            replica = _replica(resource)
+            replica = replica_api.parse(PlainDocument(resource))
             desired[replica.namespace, replica.deployment].append(resource)
     return desired
 
 
 def _planned(inputs: Inputs) -> DesiredReplicas:
-    planned = one_round(inputs.world, ParseMemo())
+    planned = one_round(inputs.world)
     responses = (plan.response for plan in planned)
     return by_deployment(
         desired.resource for response in responses for _, desired in sorted(response.desired.items())
@@ -148,7 +151,7 @@ def _section(title: str, findings: list[Violation], fine: str, faults: tuple[str
     if not findings:
         reassure(out, fine, faults, indent="  ")
     for line in _folded(findings):
-        out.print(f"  ✗ {escape(line)}", style="red", soft_wrap=True)
+        out.say(f"  ✗ {escape(line)}", style="red")
 
 
 def _folded(findings: list[Violation]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from function.cli.worlds.source import connect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.cli.live.connection import ControlPlane
+    from function.cli.live import ControlPlane
     from function.cli.worlds.source import Source
 
 

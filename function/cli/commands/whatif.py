@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,18 +15,15 @@ from function.cli.render.table import show_commands
 from function.cli.text import answered, console, counted, emit, escape
 from function.cli.worlds.apply import Apply, Commands, Script
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
-from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import FLEET, taken
 from function.cli.worlds.manifests import load
-from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.simulate import Simulation, settle
+from function.cli.worlds.simulate import Difference, Simulation, compare, settle
 from function.cli.worlds.source import Origin, gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rich.console import Console
-
+    from function.cli.text import Screen
     from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Source
 
@@ -153,10 +150,10 @@ def forecast_both(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None
 ) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin, needs=FLEET)
+    changed = taken(changed_by(manifests, changes), origin, needs=FLEET)
     start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
-    before = settle(start.world, reuse)
-    after = settle(changed.world, reuse)
+    before = settle(replace(start.world, memo=changed.world.memo))
+    after = settle(changed.world)
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
     bystanders = list(_bystanders(manifests, emptied))
     chosen = changed.titles(())
@@ -232,7 +229,7 @@ def _show(answer: WhatIf) -> None:
     for difference in concerned:
         out.print()
         for text, style in _lines(difference):
-            out.print(escape(text), style=style, soft_wrap=True)
+            out.say(escape(text), style=style)
     rest = len(answer.differences) - len(concerned)
     if rest:
         out.print(f"\n{rest} {'deployment is' if rest == 1 else 'deployments are'} not concerned.")
@@ -241,7 +238,7 @@ def _show(answer: WhatIf) -> None:
     show_commands(out, answer.commands, "To make the change", "To take it back")
 
 
-def _summary(out: Console, answer: WhatIf) -> None:
+def _summary(out: Screen, answer: WhatIf) -> None:
     differences = answer.differences
     moved = sum(difference.moves for difference in differences)
     worse = sum(difference.worse for difference in differences)

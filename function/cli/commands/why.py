@@ -17,15 +17,13 @@ from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.source import add_workloads
 from function.cli.worlds.world import plan_all
 from function.deployment.forecast import ClusterVerdict
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from function.cli.text import Screen
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
     from function.deployment.forecast import ClusterOutline, EngineOutline, Forecast, Hint
@@ -58,7 +56,7 @@ def show_why(planned: Planned, view: View) -> None:
     out, forecast = console(), planned.forecast
     hints = forecast.hints(view.cluster)
     headline = _headline(forecast, hints) if view.cluster is None else forecast.outline.phrase(view.cluster)
-    out.print(f"[bold]{escape(planned.title)}[/bold]: {escape(headline)}", soft_wrap=True)
+    out.say(f"[bold]{escape(planned.title)}[/bold]: {escape(headline)}")
     if view.cluster is None:
         _amiss(out, forecast, headline)
         show_amiss(out, planned)
@@ -83,7 +81,7 @@ def _headline(forecast: Forecast, hints: list[Hint]) -> str:
     return f"{forecast.summary}. {_capitalised(findings[0].message)}" if findings else message
 
 
-def _amiss(out: Console, forecast: Forecast, headline: str) -> None:
+def _amiss(out: Screen, forecast: Forecast, headline: str) -> None:
     """Yield further problems of existing replicas: not Ready, cut off, not updated."""
     if all(row.is_new for row in forecast.standing):
         return
@@ -101,14 +99,14 @@ def _promise(hint: Hint) -> str:
     return f"{hint.change.message}, and {hint.unlocks} more {noun}"
 
 
-def _hints(out: Console, hints: list[Hint]) -> None:
+def _hints(out: Screen, hints: list[Hint]) -> None:
     if hints:
         out.print("\n[bold]What would help[/bold] (each was tried out)")
     for hint in hints:
-        out.print(f"  [green]•[/green] {escape(_promise(hint))}", soft_wrap=True)
+        out.say(f"  [green]•[/green] {escape(_promise(hint))}")
 
 
-def _replicas(out: Console, forecast: Forecast) -> None:
+def _replicas(out: Screen, forecast: Forecast) -> None:
     if not (forecast.standing or forecast.leaving):
         return
     out.print("\n[bold]Replicas[/bold]")
@@ -125,7 +123,7 @@ def _replicas(out: Console, forecast: Forecast) -> None:
     out.print(table)
 
 
-def _clusters(out: Console, forecast: Forecast, view: View) -> None:
+def _clusters(out: Screen, forecast: Forecast, view: View) -> None:
     outline = forecast.outline
     names = outline.names(view.pool)
     if view.cluster is not None:
@@ -164,19 +162,19 @@ def _engine(branch: Tree, engine: EngineOutline) -> None:
         below.add(escape(failure))
 
 
-def _findings(out: Console, forecast: Forecast) -> None:
+def _findings(out: Screen, forecast: Forecast) -> None:
     findings = [f"{finding.path}: {finding.message}" for finding in forecast.findings]
     findings += map(str, forecast.partly_held)
     if findings:
         out.print("\n[bold]Worth a look[/bold]")
     for text in findings:
-        out.print(f"  [yellow]![/yellow] {escape(text)}", soft_wrap=True)
+        out.say(f"  [yellow]![/yellow] {escape(text)}")
 
 
 def _planned(inputs: Inputs, deployment: str) -> Planned:
     """The plan of one deployment, after those that are older took theirs. Raises BadInput."""
     [title] = inputs.titles([deployment])
-    planning = plan_all(inputs.world, reuse=ParseMemo())
+    planning = plan_all(inputs.world)
     return next(planned for planned in planning if planned.title == title)
 
 
@@ -196,7 +194,8 @@ def _as_data(planned: Planned, view: View) -> dict[str, Any]:
     if view.pool is not None:
         for cluster in placement["clusters"]:
             cluster["pools"] = [pool for pool in cluster.get("pools", ()) if pool["name"] == view.pool]
-    return {**summary_of(planned), "placement": placement}
+    held = [pool.plain for pool in planned.forecast.partly_held]
+    return {**summary_of(planned), "placement": placement, "partlyHeld": held}
 
 
 @click.command(cls=Command)

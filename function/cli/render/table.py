@@ -13,9 +13,8 @@ from function.cli.worlds.settling import stalled_of, unready_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from function.boundary import Condition
+    from function.cli.text import Screen
     from function.cli.worlds.apply import Commands
     from function.cli.worlds.world import Planned
     from function.deployment.forecast import Forecast, ReplicaRow
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 # Print commands to run as they are typed: whole lines, which a terminal wraps and a copy does not.
 
 
-def show_commands(out: Console, commands: Commands, apply: str, revert: str) -> None:
+def show_commands(out: Screen, commands: Commands, apply: str, revert: str) -> None:
     """Print commands and their reverse, each below its title."""
     for title, lines in ((apply, commands.apply), (revert, commands.revert)):
         if lines:
@@ -67,41 +66,41 @@ def show(results: list[Planned], words: str) -> None:
         _deployment(out, planned, words)
 
 
-def _deployment(out: Console, planned: Planned, words: str) -> None:
+def _deployment(out: Screen, planned: Planned, words: str) -> None:
     forecast = planned.forecast
-    out.print(escape(planned.title), style="bold", soft_wrap=True)
+    out.say(escape(planned.title), style="bold")
     for condition in planned.response.conditions:
         show_condition(out, condition)
     show_amiss(out, planned)
     if forecast.standing or forecast.leaving:
         _show_replicas(out, [*forecast.standing, *forecast.leaving])
     for partly_held in forecast.partly_held:
-        out.print(f"  ! {escape(str(partly_held))}", style="yellow", soft_wrap=True)
+        out.say(f"  ! {escape(str(partly_held))}", style="yellow")
     if forecast.rejections:
         _rejected(out, forecast)
         more = f"fleet-scheduler why {planned.title} {words}".rstrip()
-        out.print(f"\n  More: {escape(more)}", style="dim", soft_wrap=True)
+        out.say(f"\n  More: {escape(more)}", style="dim")
 
 
-def show_condition(out: Console, condition: Condition) -> None:
+def show_condition(out: Screen, condition: Condition) -> None:
     """Print a condition in one line: done, on its way, or in need of somebody."""
     mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
     if condition.reason in UNDER_WAY:
         mark, style = "…", "cyan"
     parts = (condition.type, condition.reason, message_of(condition.reason, condition.message))
     text = ": ".join(part for part in parts if part)
-    out.print(f"  {mark} {escape(text)}", style=style, soft_wrap=True)
+    out.say(f"  {mark} {escape(text)}", style=style)
 
 
-def show_amiss(out: Console, planned: Planned) -> None:
+def show_amiss(out: Screen, planned: Planned) -> None:
     """Print what keeps the control plane from acting, and what replicas say that are not Ready."""
     for text in stalled_of(planned):
-        out.print(f"  ✗ {escape(text)}", style="yellow", soft_wrap=True)
+        out.say(f"  ✗ {escape(text)}", style="yellow")
     by_text: dict[str, list[str]] = defaultdict(list)
     for name, cluster, why in unready_of(planned):
         by_text[why or "nothing was said of it yet"].append(f"{name} on {cluster}")
     for why, names in [*by_text.items()][:UNREADY_SHOWN]:
-        out.print(f"    not Ready: {escape(f'{listed(names)}: {why}')}", style="yellow", soft_wrap=True)
+        out.say(f"    not Ready: {escape(f'{listed(names)}: {why}')}", style="yellow")
     if len(by_text) > UNREADY_SHOWN:
         out.print("    and others for other reasons (-o json lists all)", style="yellow")
 
@@ -112,7 +111,7 @@ def message_of(reason: str, message: str) -> str:
     return f"{message} ({waiting})" if waiting else message
 
 
-def _show_replicas(out: Console, rows: list[ReplicaRow]) -> None:
+def _show_replicas(out: Screen, rows: list[ReplicaRow]) -> None:
     """Print a table; where a terminal is too narrow for its columns, a paragraph for each replica."""
     if out.width >= NARROW:
         out.print(_replicas(rows))
@@ -137,7 +136,7 @@ def _replicas(rows: list[ReplicaRow]) -> Table:
     return table
 
 
-def _rejected(out: Console, forecast: Forecast) -> None:
+def _rejected(out: Screen, forecast: Forecast) -> None:
     rejections = list(forecast.rejections.items())
     out.print("\nClusters that cannot host another:", style="bold")
     lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))

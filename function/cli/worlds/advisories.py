@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from function.api.expressible import DECODE_PORT
+from function.api.expressible import DECODE_PORT, PORT
 from function.api.model import mapping
 from function.api.names import POOL_LABEL
 from function.cli.bad_input import nearest
 from function.cluster.drift import LiveRules, of_classes
-from function.replica.pods import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from function.api.model import mapping
 from function.api.names import PAUSED_ANNOTATION, RECONCILE_ANNOTATION
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
-from function.cli.live.resources import BY_KIND
+from function.cli.live import BY_KIND
 from function.cli.worlds.manifest import Manifest, Manifests
 
 if TYPE_CHECKING:

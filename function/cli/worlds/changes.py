@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
+from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
 from function.cli.worlds.apply import (
     Commands,
@@ -164,7 +165,13 @@ class AddNodes:
             pool = declared[self.pool]
             self._add(pool, _count_field(pool))
         if self.pool in published:
-            self._add(published[self.pool], "nodes")
+            pool = published[self.pool]
+            self._add(pool, "nodes")
+            usable = mapping(pool.get("usable"))
+            if isinstance(usable.get("nodes"), int | float):
+                usable["nodes"] = max(0, usable["nodes"] + self.nodes)
+                if isinstance(usable.get("toCome"), int | float):
+                    usable["toCome"] = max(0, usable["toCome"] + self.nodes)
 
     def commands(self, manifests: Manifests) -> Commands:
         """Patch the declared count; what only the platform publishes, it has to change."""

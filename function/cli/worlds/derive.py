@@ -15,7 +15,6 @@ from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
 from function.cluster.names import devices_of
-from function.cluster.publish import charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -202,6 +201,8 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
     declared = mapping(cluster.get("spec")).get("nodePools")
     by_name = {mapping(pool).get("name"): mapping(pool) for pool in declared or () if isinstance(pool, dict)}
     stated = [{**_accounting(by_name.get(pool.get("name"), {})), **pool} for pool in pools]
+    from function.cluster.publish import charge  # noqa: PLC0415 - only for capacity: Published
+
     return {**cluster, "status": {**status, "gpuPools": charge(_name_of(cluster), stated, replicas)}}
 
 

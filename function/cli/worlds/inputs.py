@@ -7,24 +7,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
+from function.api import replica as replica_api
 from function.api.fault import path_of
-from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
 from function.cli.bad_input import BadInput, closest, is_lenient
-from function.cli.live.connection import ControlPlane
+from function.cli.live import ControlPlane
 from function.cli.text import complain, listed
 from function.cli.worlds.derive import folded
 from function.cli.worlds.manifests import load
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.source import Origin, Source, gather, read_fleet
 from function.cli.worlds.world import World, world_of
+from function.deployment.forecast import read_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api.model import Model
-    from function.cli.live.connection import Target
+    from function.cli.live import Target
     from function.cli.worlds.manifest import Issue, Manifest, Manifests
 
 
@@ -59,22 +60,22 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
             yield from _parsed(manifest, model, manifest.content)
     completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
     for manifest in manifests["InferenceCluster"]:
-        yield from _parsed(manifest, InferenceCluster, completed[manifest.name])
-        yield from _values(manifest, completed[manifest.name])
+        content = completed[manifest.name]
+        cluster = world.memo.parsed(PlainDocument(content), read_cluster)
+        if isinstance(cluster, InferenceCluster):
+            yield from _values(manifest, cluster)
+        else:
+            yield from _parsed(manifest, InferenceCluster, content)
     for manifest in manifests["ModelReplica"]:
-        fault = parse_replica(PlainDocument(manifest.content)).fault
+        fault = world.memo.parsed(PlainDocument(manifest.content), replica_api.parse).fault
         if fault:
             text = f"{manifest.title}: {fault}; it is charged for what can be read"
             yield (manifest.short_title, fault.partition(":")[0]), text
 
 
-def _values(manifest: Manifest, content: object) -> Iterator[tuple[Place, str]]:
+def _values(manifest: Manifest, cluster: InferenceCluster) -> Iterator[tuple[Place, str]]:
     """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
-    try:
-        pools = InferenceCluster.parse(content).pools
-    except Malformed:
-        return
-    for pool in pools:
+    for pool in cluster.pools:
         for device in pool.devices or ():
             if device.subject.problem:
                 where = f"pool {pool.name}, device {device.name}"

@@ -10,8 +10,7 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import track
 from function.cli.worlds.apply import Commands, Script, move, reconcile_until
-from function.cli.worlds.compare import outcome
-from function.cli.worlds.simulate import after, one_round
+from function.cli.worlds.simulate import after, one_round, outcome
 from function.cli.worlds.world import identity_of
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from function.api import ModelReplica
     from function.cli.worlds.manifest import Manifest
-    from function.cli.worlds.memo import ParseMemo
     from function.cli.worlds.world import Planned, World
 
 MAX_TRIES = 2_000
@@ -126,30 +124,30 @@ class Resident:
         return f"{self.owner.namespace}/{self.owner.name}"
 
 
-def advise_one(world: World, starving: Planned, most: int, reuse: ParseMemo) -> tuple[list[Advice], World]:
+def advise_one(world: World, starving: Planned, most: int) -> tuple[list[Advice], World]:
     """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
     advices: list[Advice] = []
     while outcome(starving).short:
         residents = [resident for resident in movable(world) if resident.deployment != starving.title]
         sets = islice(_sets(residents, _crowded(starving), most), MAX_TRIES)
         watched = track(sets, f"Trying moves for {starving.manifest.name}")
-        tried = (_try(world, starving, moved, reuse) for moved in watched)
+        tried = (_try(world, starving, moved) for moved in watched)
         better = next((success for success in tried if success is not None), None)
         if better is None:
             break
         advice, world = better
         advices.append(advice)
-        (starving,) = one_round(replace(world, deployments=[starving.manifest]), reuse)
+        (starving,) = one_round(replace(world, deployments=[starving.manifest]))
     return advices, world
 
 
-def upgrades_of(world: World, reuse: ParseMemo) -> Iterator[Upgrade]:
+def upgrades_of(world: World) -> Iterator[Upgrade]:
     """Replicas on an alternative whose deployment would choose a better one today."""
     for resident in movable(world):
         current = resident.replica.alternative
         if not current:
             continue
-        (planned,) = one_round(without(world, (resident,), [resident.owner]), reuse)
+        (planned,) = one_round(without(world, (resident,), [resident.owner]))
         if not planned.forecast.placed:
             continue
         order, new = planned.forecast.alternatives, planned.forecast.placed[0]
@@ -186,12 +184,10 @@ def _sets(residents: list[Resident], crowded: list[str], most: int) -> Iterator[
             yield from combinations(there, size)
 
 
-def _try(
-    world: World, starving: Planned, moved: tuple[Resident, ...], reuse: ParseMemo
-) -> tuple[Advice, World] | None:
+def _try(world: World, starving: Planned, moved: tuple[Resident, ...]) -> tuple[Advice, World] | None:
     """Try one set of moves: the starving deployment gains, and everybody who moves finds another place."""
     trial = without(world, moved, [starving.manifest])
-    planned = one_round(trial, reuse)
+    planned = one_round(trial)
     gained, *others = planned
     if outcome(gained).total <= outcome(starving).total:
         return None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from contextlib import suppress
+from itertools import accumulate
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +24,17 @@ ALIASED, ALIASED_PER_VALUE = 100_000, 10
 SHOWN = 60
 """Characters of a value that are shown."""
 
-_BRACKETS = re.compile(r"[\[\]{}]")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
 _NO_FILE = re.compile(r'in "<\w+ string>", ')
 """How a parser names a text that it was given; the file is named before."""
 _LINE = re.compile(r"\bline (\d+)")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON escapes half a surrogate pair."""
 _JSON_START = re.compile(r"\s*(?=\S)")
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT, _MAP, _LIST = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
-_ALIAS = re.compile(r"(?:^|[\s,\[{:?-])\*[^\s,\[\]{}]", re.MULTILINE)
+_ALIAS = re.compile(r"\*(?<![^\s,\[{:?-]\*)[^\s,\[\]{}]")
 """What may be an alias; only with one can a document hold more values than are written."""
 
 
@@ -47,6 +51,58 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+# Large dumps of YAML, read by a parser in Rust.
+#
+# `ryaml` has a translation of the same scanner and parser in C that PyYAML has, so that both take and refuse
+# the same texts, and both refuse the same nesting. They differ in which plain scalars are numbers and truths
+# (YAML 1.2 against 1.1), in tags, in merges, and in keys that are no texts. A text that may have any of these
+# is left to PyYAML, as is one that is refused: its messages have lines.
+
+LARGE = 100_000
+"""Characters from which a text is read quickly where it can be. Smaller ones are read at once anyway."""
+_DIGITS = r"[0-9][0-9_]*"
+_NO_TEXT = r"(?:[-+]?[0-9][0-9.]*|(?i:true|false|null)|~)"
+_UNLIKE = (
+    r"[-+]?0[0-9_]+(?:\.[0-9_]*)?",  # Octal for 1.1, a text or decimal for 1.2.
+    r"[-+]?0[xXoObB][0-9a-fA-F_]+",
+    rf"[-+]?(?:{_DIGITS})?\.?[0-9]*_[0-9_.]*(?:[eE][-+]?[0-9]+)?",
+    rf"[-+]?(?:{_DIGITS}\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+",  # 1e3 is a text for 1.1.
+    rf"[-+]?{_DIGITS}(?::[0-9_]+)+(?:\.[0-9_]*)?",  # A time is a number of seconds for 1.1.
+    r"[-+]?\.[0-9_]+|[-+]?[0-9]+\.|\+[0-9][0-9.]*|-0",
+    r"[-+]?[0-9]{19,}(?:\.[0-9]*)?",
+    r"[-+]?\.?(?i:inf|infinity|nan)|(?i:yes|no|on|off)|=|<<",
+    rf"{_NO_TEXT}(?=:)|\?.*",  # Keys that are no texts, or no scalars.
+    r"[&*][0-9A-Za-z_-].*",
+)
+_DOUBT = re.compile(rf"(?:.*[\"']:)?(?:{'|'.join(_UNLIKE)})(?:[:#].*)?")
+"""A word of a text that the two readers may take differently. More is found: prose has a `no` too."""
+_SHAPE = re.compile(
+    r"(?<![^\s\[{,]):(?![^\s\]},])|(?:^|[-:?,\[{])[ \t]*!|^%"
+    rf"|(?:^|[{{,])[ \t]*{_NO_TEXT}[ \t]*(?:[,}}#]|$)",
+    re.MULTILINE,
+)
+"""A key that is empty, a tag, a directive, or what may be a key of {1, 2}."""
+_FLOW = str.maketrans(dict.fromkeys("[]{},", " "))
+
+
+def read_quickly(text: str) -> list[object] | None:
+    """Read a text as `_loaded` would; None where that is in doubt, or where ryaml is not installed."""
+    try:
+        from ryaml import loads_all  # type: ignore[attr-defined]  # noqa: PLC0415 - only for a large text
+    except ModuleNotFoundError:
+        return None
+    lines = "\n".join(dict.fromkeys(text.split("\n")))  # A dump repeats itself.
+    words = dict.fromkeys(lines.translate(_FLOW).split())
+    if any(map(_DOUBT.fullmatch, words)) or _SHAPE.search(lines):
+        return None
+    try:
+        documents = loads_all(text)
+    except ValueError:  # Its own error among them.
+        return None
+    # A text of comments only: no document for the one, an empty one for the other.
+    return documents if isinstance(documents, list) and None not in documents else None
+
+
 def parse_documents(name: str, text: str) -> Iterator[object]:
     """Parse the documents of the file `name`. Raises BadInput."""
     try:
@@ -55,7 +111,8 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
             with suppress(json.JSONDecodeError):
                 yield from _json_documents(text)
                 return
-        yield from _loaded(text)
+        quickly = read_quickly(text) if len(text) > LARGE else None
+        yield from _loaded(text) if quickly is None else quickly
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: {_with_cause(_explained(error, text), text)}") from None
     except BadInput as error:
@@ -143,18 +200,17 @@ def _value(loader: Any, node: yaml.Node) -> Any:
 
 def _refuse_depth(text: str) -> None:
     """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
-    depth = 0
-    for bracket in _BRACKETS.finditer(text):
-        depth += 1 if bracket[0] in "[{" else -1
-        if depth > DEEPEST:
-            raise BadInput("nested too deeply")
-    if _COMPACT.search(text):
+    brackets = text.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
+    steps = (1 if bracket in b"[{" else -1 for bracket in brackets)
+    deepest = max(accumulate(steps), default=0)
+    long_lines = (line for line in text.splitlines() if len(line) >= 2 * DEEPEST)
+    if deepest > DEEPEST or any(_COMPACT.search(line) for line in long_lines):
         raise BadInput("nested too deeply")
 
 
 def _refuse_half_characters(text: str, document: object) -> None:
     """Refuse half a surrogate pair, which JSON can escape and no text can hold: YAML refuses it by itself."""
-    if "\\u" in text:
+    if _HALF.search(text):
         try:
             json.dumps(document, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -262,9 +318,9 @@ for _tag in ("binary", "set", "omap", "pairs", "timestamp"):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in unique:
-            raise BadInput(f'the key "{key}" is given twice')
-        unique[key] = value
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        numbers = Counter(key for key, _ in pairs)
+        key = next(key for key, number in numbers.items() if number > 1)
+        raise BadInput(f'the key "{key}" is given twice')
     return unique

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.api.expressible import PORT
 from function.api.model import mapping, mappings
-from function.replica.pods import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,25 +2,27 @@
 
 One round is one `plan` of everything. Between two rounds, what is no longer desired is gone, what is new or
 was updated by a staged rollout has become Ready, and what is desired stands as desired. Nothing else changes:
-no clock, no failures.
+no clock, no failures. Two simulations are compared by what a change moves and what gets stuck.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.names import KEY_ANNOTATION
 from function.cli.text import track
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from function.boundary import JsonObject
     from function.cli.worlds.manifest import Manifest
+    from function.cli.worlds.world import Planned
+
 
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""
@@ -49,18 +51,17 @@ class Simulation:
         return chain.from_iterable(self.rounds)
 
 
-def one_round(world: World, reuse: ParseMemo) -> tuple[Planned, ...]:
+def one_round(world: World) -> tuple[Planned, ...]:
     """Plan every deployment once; the world itself stays as it is."""
     world_copy = replace(world, replicas=list(world.replicas))
-    return tuple(track(plan_all(world_copy, reuse=reuse), "Planning", total=len(world.deployments)))
+    return tuple(track(plan_all(world_copy), "Planning", total=len(world.deployments)))
 
 
-def settle(world: World, reuse: ParseMemo | None = None) -> Simulation:
+def settle(world: World) -> Simulation:
     """Go round after round until the world stays as it is."""
-    reuse = reuse or ParseMemo()
     rounds: list[tuple[Planned, ...]] = []
     while len(rounds) < ROUNDS:
-        rounds.append(one_round(world, reuse))
+        rounds.append(one_round(world))
         following = after(world, rounds[-1])
         if (following.replicas, following.endpoints) == (world.replicas, world.endpoints):
             return Simulation(tuple(rounds), world, settled=True)
@@ -94,16 +95,14 @@ def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObje
                 yield _key(observed), None
             else:
                 updated = _updated(observed, desired.resource)
-                starts = desired.resource["metadata"].get("name") in restarted and _is_replica(observed)
+                starts = desired.resource["metadata"].get("name") in restarted and (
+                    observed.get("kind") == "ModelReplica"
+                )
                 yield _key(observed), {**updated, "status": READY} if starts else updated
 
 
 def _key(plain: JsonObject) -> ObjectKey:
     return str(plain.get("kind")), *identity_of(plain)
-
-
-def _is_replica(plain: JsonObject) -> bool:
-    return plain.get("kind") == "ModelReplica"
 
 
 def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
@@ -138,3 +137,269 @@ def _made(planned: Planned) -> Iterator[JsonObject]:
 def _owners(deployment: Manifest) -> JsonObject:
     uid = deployment.metadata.get("uid")
     return {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
+
+
+# Compare two simulations: what a change moves, what gets stuck, which endpoints disappear.
+
+UNTOUCHED = "no replica changes its place or restarts"
+UNSEEN = "the files have no replicas of it; with them, or with --context, its rollout is shown step by step"
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentOutcome:
+    """Where one deployment ends up."""
+
+    wanted: int = 0
+    total: int = 0
+    held: int = 0
+    reason: str = "Absent"
+    message: str = ""
+    placements: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Replica name to its cluster and pools."""
+    endpoints: dict[str, str] = field(default_factory=dict)
+    """Replica name to URL."""
+
+    @property
+    def short(self) -> int:
+        """How many replicas are missing."""
+        return max(0, self.wanted - self.total)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The outcome as plain data."""
+        replicas = [
+            {"name": name, "cluster": cluster, "pools": pools}
+            for name, (cluster, pools) in sorted(self.placements.items())
+        ]
+        return {
+            "wanted": self.wanted,
+            "placed": self.total,
+            "held": self.held,
+            "reason": self.reason,
+            "message": self.message,
+            "replicas": replicas,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The effect of one round on a deployment whose template is outdated.
+
+    Each step follows when what the one before started is in service.
+    """
+
+    updates: tuple[str, ...]
+    """Replicas that get the new template in place."""
+    places: tuple[str, ...]
+    leaves: tuple[str, ...]
+    waits: int
+    """Replicas that keep the old template for now."""
+
+    def __str__(self) -> str:
+        """`update use1/chat-0a1b2; 2 wait`."""
+        parts = [
+            f"{verb} {', '.join(names)}"
+            for verb, names in (("update", self.updates), ("place", self.places), ("drop", self.leaves))
+            if names
+        ]
+        waits = f"{self.waits} wait{'s' * (self.waits == 1)}" if self.waits else ""
+        return "; ".join(part for part in (*parts, waits) if part)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The step as plain data."""
+        names = {"updates": self.updates, "places": self.places, "leaves": self.leaves}
+        return {**{key: list(value) for key, value in names.items()}, "waiting": self.waits}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One deployment before and after a change."""
+
+    name: str
+    before: DeploymentOutcome
+    after: DeploymentOutcome
+    causes: dict[str, str]
+    """Replica name to why it leaves, for those that leave in the simulation."""
+    serving: tuple[int, int]
+    """The fewest endpoints in service at any time on the way, without and with the change."""
+    steps: tuple[Step, ...] = ()
+    """How the change of its template goes, round by round; empty where that is none."""
+    paused: str = ""
+    """Why it does not come to an end."""
+    spec_edit: str = ""
+    """What a change of its spec means for replicas that stay where they are; empty where it has none."""
+
+    @property
+    def leaving(self) -> list[str]:
+        """Replicas that would have been there."""
+        return [name for name in self.before.placements if name not in self.after.placements]
+
+    def why(self, name: str) -> str:
+        """Why a replica leaves, or is not placed to begin with."""
+        return self.causes.get(name, "not placed here any more")
+
+    @property
+    def arriving(self) -> list[str]:
+        """Replicas that would not have been there."""
+        return [name for name in self.after.placements if name not in self.before.placements]
+
+    @property
+    def edit(self) -> str:
+        """The effect of a changed spec, where nothing else is to be said about it."""
+        return "" if self.steps or self.leaving or self.arriving else self.spec_edit
+
+    @property
+    def moves(self) -> int:
+        """How many replicas leave one place and get another."""
+        return min(len(self.leaving), len(self.arriving))
+
+    @property
+    def lost_endpoints(self) -> list[str]:
+        """URLs that would have been there."""
+        return [url for name, url in self.before.endpoints.items() if name not in self.after.endpoints]
+
+    @property
+    def worse(self) -> bool:
+        """Tell whether more is missing, or stuck, than without the change, or all of it is out of service."""
+        before, after = self.before, self.after
+        lost = after.total < min(before.total, after.wanted) or after.short > before.short
+        refused = after.reason.startswith("Invalid") and after != before
+        return lost or refused or self.interrupted or after.held > before.held
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether there is a time on the way at which nothing serves, though something would have."""
+        without, least = self.serving
+        return least == 0 < without and self.after.wanted > 0
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether the change concerns this deployment at all."""
+        ends = replace(self.before, message=""), replace(self.after, message="")
+        return bool(self.steps or self.edit) or ends[0] != ends[1]
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The difference as plain data."""
+        before, after = self.before, self.after
+        return {
+            "deployment": self.name,
+            "changed": self.changed,
+            "worse": self.worse,
+            "before": before.as_data,
+            "after": after.as_data,
+            "leaving": [
+                {"name": name, "cluster": before.placements[name][0], "why": self.why(name)}
+                for name in self.leaving
+            ],
+            "arriving": [{"name": name, "cluster": after.placements[name][0]} for name in self.arriving],
+            "moves": self.moves,
+            "shortfall": after.short,
+            "endpointsGone": self.lost_endpoints,
+            "servingAtWorst": self.serving[1],
+            "edit": self.edit,
+            "rollout": {"steps": [step.as_data for step in self.steps], "paused": self.paused},
+        }
+
+
+def outcome(planned: Planned) -> DeploymentOutcome:
+    """Read one deployment's outcome from its plan."""
+    response, forecast, scheduled = planned.response, planned.forecast, planned.forecast.scheduled
+    reason, message = (scheduled.reason, scheduled.message) if scheduled else ("Unknown", "")
+    if not forecast.readable:
+        return DeploymentOutcome(reason=reason, message=message)
+    endpoints = {
+        str(desired.resource["metadata"].get("name")): _url(desired.resource.get("spec"))
+        for desired in response.desired.values()
+        if desired.resource.get("kind") == "ModelEndpoint"
+    }
+    placements = {row.name: (row.cluster, "+".join(row.all_pools)) for row in forecast.standing}
+    counts = (forecast.wanted, forecast.total, forecast.held)
+    return DeploymentOutcome(*counts, reason, message, placements, dict(sorted(endpoints.items())))
+
+
+def _url(spec: object) -> str:
+    return str(spec.get("url", "")) if isinstance(spec, dict) else ""
+
+
+def compare(before: Simulation, after: Simulation) -> list[Difference]:
+    """Every deployment before and after, in the order of their names."""
+    was = {planned.title: outcome(planned) for planned in before.last}
+    now = {planned.title: outcome(planned) for planned in after.last}
+    causes, anyway = _causes(after), _serving(before, {})
+    already, steps = _steps(before), _steps(after)
+    # What is outdated without the change too is no part of it.
+    steps = {name: rounds for name, rounds in steps.items() if rounds != already.get(name)}
+    serving, edits = _serving(after, steps), _edits(before, after)
+    paused = {
+        planned.title: planned.forecast.updated.message
+        for planned in after.last
+        if planned.title in steps and planned.forecast.updated and not planned.forecast.updated.status
+    }
+    return [
+        Difference(
+            name,
+            was.get(name, DeploymentOutcome()),
+            now.get(name, DeploymentOutcome()),
+            causes[name],
+            (anyway.get(name, 0), serving.get(name, 0)),
+            steps.get(name, ()),
+            paused.get(name, ""),
+            edits.get(name, ""),
+        )
+        for name in sorted({*was, *now})
+    ]
+
+
+def _edits(before: Simulation, after: Simulation) -> dict[str, str]:
+    """The deployments whose spec is another one with the change, and what that does to their replicas."""
+    specs = {planned.title: planned.manifest.content.get("spec") for planned in before.last}
+    edits = {}
+    for planned in after.rounds[0]:
+        if planned.title in specs and planned.manifest.content.get("spec") != specs[planned.title]:
+            composed = planned.request.observed.values()
+            observed = any(document.plain().get("kind") == "ModelReplica" for document in composed)
+            edits[planned.title] = UNTOUCHED if observed else UNSEEN
+    return edits
+
+
+def _causes(simulation: Simulation) -> dict[str, dict[str, str]]:
+    """Why replicas leave, by deployment and replica, over all rounds."""
+    causes: dict[str, dict[str, str]] = defaultdict(dict)
+    for planned in simulation.plans:
+        for row in planned.forecast.leaving:
+            causes[planned.title].setdefault(row.name, row.phrase)
+    return causes
+
+
+def _steps(simulation: Simulation) -> dict[str, tuple[Step, ...]]:
+    """How outdated templates are changed, by deployment; the rounds in which something happens."""
+    steps: dict[str, list[Step]] = defaultdict(list)
+    for planned in simulation.plans:
+        forecast = planned.forecast
+        placements = {
+            row.name: f"{row.cluster}/{row.name}" for row in (*forecast.standing, *forecast.leaving)
+        }
+        step = Step(
+            tuple(placements[name] for name in forecast.updating),
+            tuple(placements[row.name] for row in forecast.placed),
+            tuple(placements[row.name] for row in forecast.leaving),
+            len(forecast.awaiting),
+        )
+        if step.updates or step.places or step.leaves:
+            steps[planned.title].append(step)
+    restarts = {
+        title for title, rounds in steps.items() if any(step.updates or step.waits for step in rounds)
+    }
+    return {title: tuple(rounds) for title, rounds in steps.items() if title in restarts}
+
+
+def _serving(simulation: Simulation, steps: Mapping[str, tuple[Step, ...]]) -> dict[str, int]:
+    """The fewest endpoints in service in any round, by deployment; what restarts in a round is not."""
+    counts: dict[str, list[int]] = defaultdict(list)
+    for planned in simulation.plans:
+        restarting = planned.forecast.updating if planned.title in steps else ()
+        endpoints = outcome(planned).endpoints
+        counts[planned.title].append(len(endpoints.keys() - set(restarting)))
+    return {name: min(numbers) for name, numbers in counts.items()}

@@ -7,8 +7,7 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
-from function.cli.live.connection import ControlPlane, Target, identities
-from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
+from function.cli.live import COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target, identities
 from function.cli.text import NAMED, note, track
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.manifest import Manifest, Manifests

@@ -17,7 +17,7 @@ from function.cli.worlds.derive import Assumption
 from function.dispatch import run
 from function.objects import COLLECTION, KIND, OBSERVE, read_object
 from function.replica.handler import declared
-from function.replica.requirements import CLUSTER
+from function.replica.snapshot import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,16 +17,16 @@ from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import ChargedClusters, complete_all
 from function.cli.worlds.manifest import map_at
+from function.cli.worlds.memo import ParseMemo
 from function.deployment.forecast import Forecast, everything, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.api import ModelReplica
-    from function.boundary import Requirement, Reuse
+    from function.boundary import Requirement
     from function.cli.worlds.derive import Assumption
     from function.cli.worlds.manifest import Manifest, Manifests
-    from function.cli.worlds.memo import ParseMemo
 
 
 @dataclass(slots=True)
@@ -43,6 +43,8 @@ class World:
     """What had to be assumed."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """What could not be completed, by manifest and field."""
+    memo: ParseMemo = field(default_factory=ParseMemo)
+    """What was parsed of it."""
 
     @property
     def notes(self) -> list[str]:
@@ -132,8 +134,8 @@ class _Presented:
     What does not depend on the deployment is put together once, and not for each of hundreds.
     """
 
-    def __init__(self, world: World, reuse: Reuse) -> None:
-        self._world, self._reuse = world, reuse
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._clusters = tuple(map(PlainDocument, world.clusters))
         by_charges = (world.config or {}).get("capacity") == "Published"
         self._charged = ChargedClusters(world.clusters) if by_charges else None
@@ -152,7 +154,7 @@ class _Presented:
             self._charged.add(read)
 
     def _note_owner(self, document: PlainDocument) -> ModelReplica:
-        read = self._reuse.parsed(document, replica_api.parse)
+        read = self._world.memo.parsed(document, replica_api.parse)
         self._by_owner[read.namespace, read.deployment].append((read, document))
         return read
 
@@ -205,9 +207,9 @@ class _Presented:
         return map(PlainDocument, held[kind])
 
 
-def request_for(world: World, deployment: Manifest, reuse: Reuse) -> Request:
+def request_for(world: World, deployment: Manifest) -> Request:
     """The last request that Crossplane would send for one deployment: all it requires is delivered."""
-    return _Presented(world, reuse).request(deployment)
+    return _Presented(world).request(deployment)
 
 
 def _taken(deployment: Manifest, made: Forecast) -> Iterator[dict[str, Any]]:
@@ -218,12 +220,12 @@ def _taken(deployment: Manifest, made: Forecast) -> Iterator[dict[str, Any]]:
         yield {**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}}
 
 
-def plan_all(world: World, *, reuse: ParseMemo) -> Iterator[Planned]:
-    """Plan every deployment, the oldest first."""
-    presented = _Presented(world, reuse)
+def plan_all(world: World, *, reuse: ParseMemo | None = None) -> Iterator[Planned]:
+    """Plan every deployment, the oldest first. `reuse`: another memory than the world's own."""
+    presented, memo = _Presented(world), reuse or world.memo
     for deployment in world.deployments:
         request = presented.request(deployment)
-        made = forecast(request, reuse=reuse, shared=reuse.shared)
+        made = forecast(request, reuse=memo, shared=memo.shared)
         for content in _taken(deployment, made):
             presented.add(content)
         yield Planned(deployment, request, made)

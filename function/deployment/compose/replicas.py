@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from function.api import Engine, Member, ModelDeployment
+from function.api.deployment import ReplicaShape
 from function.api.model import Reader
-from function.api.names import API_VERSION, bracketed, endpoint_key, read_key, replica_key
+from function.api.names import API_VERSION, Identity, bracketed, endpoint_key, read_key, replica_key
 from function.api.replica import (
     ALTERNATIVE_LABEL,
     CLUSTER_LABEL,
@@ -16,9 +19,13 @@ from function.api.replica import (
     INDEX_LABEL,
     WAS_READY_ANNOTATION,
 )
-from function.boundary import Desired, Extent, Unreadable
+from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable
 from function.fail_static import as_observed
-from function.scheduler.outcomes import Update
+from function.scheduler.device_matching import Match
+from function.scheduler.engine_options import Candidate, EngineOption
+from function.scheduler.outcomes import Kept, Placed, Update
+from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import Fleet
 from function.scheduler.stamp import (
     RUNNING,
     STAMPED,
@@ -28,20 +35,6 @@ from function.scheduler.stamp import (
     replica_spec,
     updated_spec,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    from function.api import Engine, Member, ModelDeployment
-    from function.api.engine import ReplicaShape
-    from function.api.names import Identity
-    from function.boundary import Document, JsonObject, Plain, Shape
-    from function.scheduler.decision import Decision
-    from function.scheduler.matching.devices import Match
-    from function.scheduler.matching.engine_options import Candidate, EngineOption
-    from function.scheduler.outcomes import Kept, Placed
-    from function.scheduler.scheduling_input import Fleet
-
 
 # Bound the new replicas of an answer: Crossplane receives at most 4 MiB.
 
@@ -59,7 +52,7 @@ class _Largest:
 
 def largest(deployment: ModelDeployment) -> int:
     """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
-    cache = deployment.cache_of(_Largest)
+    cache = deployment.memo_of(_Largest)
     if cache.size is None:
         cache.size = _largest(deployment)
     return cache.size
@@ -165,7 +158,7 @@ def composed_once(
 
     `observed`: the bytes of the document that it is composed of as it stands, if it is.
     """
-    cache = deployment.cache_of(ComposedReplicas)
+    cache = deployment.memo_of(ComposedReplicas)
     earlier = cache.get(key, source)
     if earlier is not None:
         return earlier
@@ -309,16 +302,19 @@ AT_ONCE = (None, Update.Now)
 """Replicas that are not in a staged rollout, and those whose turn it is, are updated now."""
 
 
-def _requests(match: Match) -> list[dict[str, Any]]:
+def _requests(member: Member, match: Match) -> list[dict[str, Any]]:
     """The DRA claim of a member's pods: what was resolved to claimable devices, and nothing else."""
+    ways = {request.name: request.ranked for request in member.requests}
     return [
         {
             "name": claim.request,
             "deviceClassName": claim.device.device_class_name,
             "count": claim.count,
             **({"selectors": [{"cel": source} for source in claim.selectors]} if claim.selectors else {}),
+            **({"tolerations": [one.stated() for one in tolerations]} if tolerations else {}),
         }
         for claim in match.claimed
+        for tolerations in (ways[claim.request][claim.rank].tolerations,)
     ]
 
 
@@ -340,7 +336,7 @@ def _claims(match: Match) -> RankedClaims:
 
 
 def _member(member: Member, match: Match, pool: str) -> dict[str, Any]:
-    return member_spec(member, pool, _requests(match), _constraints(member, match))
+    return member_spec(member, pool, _requests(member, match), _constraints(member, match))
 
 
 def _engine(engine: Engine, matches: Sequence[Match], pools: Sequence[str]) -> dict[str, Any]:

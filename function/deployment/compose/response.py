@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
 from function.api.model import mapping
 from function.api.names import RECONCILE_ANNOTATION, endpoint_key, read_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.text import counted, listed, one_line
-from function.boundary import Condition, Desired, Requirement, Resolution, Response, Result, text_at
+from function.boundary import (
+    Condition,
+    Desired,
+    Document,
+    Plain,
+    Request,
+    Requirement,
+    Resolution,
+    Response,
+    Result,
+    text_at,
+)
 from function.deployment.compose import replicas
 from function.deployment.compose.conditions import (
     CAPACITY,
     READY,
     SCHEDULED,
+    UPDATED,
     cache_resolved,
     conditions,
     optional,
     unresolved_capacity,
+    unresolved_rollout,
 )
 from function.deployment.compose.replicas import EmittedEngines, endpoints, kept_replica, placed_replica
-from function.deployment.compose.updated import UPDATED, unresolved_rollout
 from function.deployment.explain.message import histogram
 from function.deployment.explain.report import report, steady
-from function.deployment.requirements import referenced_cache
+from function.deployment.requirements import referenced_cache, watched_for_room
 from function.deployment.snapshot.fleet import read_cache
 from function.fail_static import everything_observed
 from function.scheduler.outcomes import Cause, Update
+from function.scheduler.schedule import Decision
 from function.transitions import circuit_open, conditions_before, transitions
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from function.boundary import Document, Plain, Request
-    from function.scheduler.decision import Decision
-
 
 # Report which request to reconcile was handled: `status.lastHandledReconcileAt`.
 #
@@ -223,7 +229,8 @@ def compose(
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or bool(inputs.fleet.undelivered)
     ttl = inputs.config.ttl
-    waiting = waits_for_fleet(decision, stated) or circuit_open(mapping(composite.get("status")))
+    waits, deaf = waits_for_fleet(decision, stated), circuit_open(mapping(composite.get("status")))
+    waiting = waits or deaf
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": _replicas_status(decision, len(routable))}
@@ -243,6 +250,11 @@ def compose(
         results=results(decision, stated, composite),
         settled=not waiting and not invalid and all(condition.status for condition in stated),
         ttl=(pending, ttl.settled),
+        woken=(
+            waits
+            and not (deaf or invalid or _moving(decision))
+            and (not _short(decision) or watched_for_room(requirements))
+        ),
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
     )
@@ -251,15 +263,21 @@ def compose(
 def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:
     """Tell whether something is wanted that only a change of the fleet brings.
 
-    Crossplane watches what a deployment composes, so a replica on its way to Ready is heard of at once; what
-    is required (clusters, other replicas, caches) is looked at again only when the ttl runs out.
+    Crossplane watches what a deployment composes, so a replica on its way to Ready is heard of at once. Up to
+    2.3 what is required (clusters, other replicas, caches) is looked at again only when the ttl runs out.
     """
     fleet = decision.inputs.fleet
     delivered = not fleet.undelivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
-    moving = any(kept.outgoing for kept in decision.kept)
     degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
-    short = decision.total < decision.wanted
-    return short or moving or degraded or not delivered
+    return _short(decision) or _moving(decision) or degraded or not delivered
+
+
+def _short(decision: Decision) -> bool:
+    return decision.total < decision.wanted
+
+
+def _moving(decision: Decision) -> bool:
+    return any(kept.outgoing for kept in decision.kept)
 
 
 def _summary(stated: tuple[Condition, ...]) -> str:

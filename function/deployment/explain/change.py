@@ -5,25 +5,18 @@ A change builds a new input out of the old one; nothing is changed in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from function.api import InferenceCluster, ModelDeployment
 from function.api.model import Model
-from function.cel import CompileError, compile_device, published, suggest
-from function.deployment.explain.lint import respelt, with_unit
-from function.scheduler.scheduling_input import scheduling_input
-from function.scheduler.selectors import ALLOWANCE, MOST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from function.boundary import JsonObject
-    from function.cel import Comparison, Selector, Subject
-    from function.deployment.explain.lint import Catalogue
-    from function.scheduler.scheduling_input import SchedulingInput
-
+from function.boundary import JsonObject
+from function.cel import Comparison, CompileError, Selector, Subject, compile_device, published, suggest
+from function.deployment.explain.lint import Catalogue, respelt, with_unit
+from function.scheduler.scheduling_input import SchedulingInput, scheduling_input
+from function.scheduler.selectors import ALLOWANCE, MAX_LENGTH, MOST, Share
 
 M = TypeVar("M", bound=Model)
 
@@ -89,7 +82,9 @@ def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> Sch
     However many changes are tried, none costs what deciding may: its evaluations share no units, and those of
     many selectors are fewer.
     """
-    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault, most=MOST // 8)
+    return scheduling_input(
+        deployment, inputs.fleet, inputs.config, inputs.config_fault, share=Share(MOST // 8, MAX_LENGTH)
+    )
 
 
 def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:

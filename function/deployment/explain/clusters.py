@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
 from function.api.charge import is_anonymous
-from function.api.reasons import Reason
+from function.api.reasons import Reason, Rejection
+from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
+from function.scheduler.diagnosis import OnPools
 from function.scheduler.filters import StackExpresses, standing
 from function.scheduler.outcomes import evacuation
 from function.scheduler.placer import barred
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
-    from function.api.reasons import Rejection
-    from function.boundary import JsonObject
-    from function.scheduler.decision import Decision
-    from function.scheduler.diagnosis import OnPools
-    from function.scheduler.scheduling_input import SchedulingInput
-
+from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import SchedulingInput
 
 # Digests of what a decision was made from, and of the decision.
 #
@@ -250,6 +245,8 @@ def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool
             "name": pool.name,
             "free": max(0, decision.ledger.free(cluster.name, pool.name)),
             "total": pool.nodes,
+            **({"unusable": pool.unusable} if pool.unusable else {}),
+            **({"toCome": pool.to_come} if pool.to_come else {}),
         }
         holders = held_by(decision, cluster.name, pool)
         if holders:

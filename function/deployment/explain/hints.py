@@ -5,19 +5,15 @@ Trying is running the scheduler on the changed input, so a hint cannot be wrong 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from function.api import Malformed
+from function.api.reasons import Rejection
+from function.deployment.explain.change import InputChange
 from function.deployment.explain.remedies import corrections, proposals
-from function.scheduler.schedule import schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from function.api.reasons import Rejection
-    from function.deployment.explain.change import InputChange
-    from function.scheduler.decision import Decision
+from function.scheduler.schedule import Decision, schedule
 
 SHOWN = 5
 """The most hints given."""

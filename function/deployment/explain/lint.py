@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api import Device, ModelDeployment
+from function.api.deployment import RequestReference, SubRequest
 from function.cel import (
+    Comparison,
     CompileError,
     Reference,
+    Selector,
     compile_cluster,
     compile_device,
     compile_node,
@@ -23,20 +28,11 @@ from function.cel import (
 )
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
-from function.cel.library.quantity import is_quantity, quantity
+from function.cel.library.quantity import Quantity, is_quantity, quantity
 from function.cel.values import EvaluationError
-from function.scheduler.matching.devices import MAX_CLAIMED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from function.api import Device, ModelDeployment
-    from function.api.engine import RequestReference, SubRequest
-    from function.cel import Comparison, Selector
-    from function.cel.library.quantity import Quantity
-    from function.scheduler.scheduling_input import Fleet, SchedulingInput
-    from function.scheduler.selectors import InvalidSelector
-
+from function.scheduler.device_matching import MAX_CLAIMED
+from function.scheduler.scheduling_input import Fleet, SchedulingInput
+from function.scheduler.selectors import InvalidSelector
 
 # The catalogue: every distinct device entry of the fleet and what it publishes under which name.
 

@@ -6,22 +6,14 @@ One line, at most 512 characters, the same for the same problem: counts per reas
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from function.api.cache import Readiness
-from function.api.reasons import Reason
-from function.api.taints import untolerated
+from function.api.reasons import Reason, Rejection
+from function.api.taints import Taint, untolerated
 from function.api.text import LIMIT, counted, one_line
-from function.scheduler.outcomes import OUTDATED, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from function.api.reasons import Rejection
-    from function.api.taints import Taint
-    from function.scheduler.decision import Decision
-    from function.scheduler.outcomes import Dropped, Kept, Placed
-
+from function.scheduler.outcomes import OUTDATED, Dropped, Kept, Placed, Update
+from function.scheduler.schedule import Decision
 
 # Phrase one recorded fact in one line: why a cluster takes no replica, why a replica went where it did.
 
@@ -53,7 +45,7 @@ def numbers(rejection: Rejection) -> str:
     """`needs 2, 1 free of 4`; empty without numbers."""
     if rejection.needs is None:
         return ""
-    total = f" of {rejection.total}" if rejection.total is not None else ""
+    total = f" of {_usable(rejection)}" if rejection.total is not None else ""
     if rejection.request:
         return f"needs {rejection.needs}, the device entry {rejection.device} has {rejection.free}"
     if rejection.reason is Reason.TopologySpread:
@@ -63,13 +55,21 @@ def numbers(rejection: Rejection) -> str:
     return f"needs {rejection.needs}, {max(0, rejection.free)} free{total}"
 
 
+def _usable(rejection: Rejection) -> str:
+    """`4`, or `4 (1 unusable)` where the cluster knows of nodes that cannot be used."""
+    return (
+        f"{rejection.total} ({rejection.unusable} unusable)" if rejection.unusable else f"{rejection.total}"
+    )
+
+
 def because_phrase(placed: Placed) -> str:
     """`fewest replicas of this deployment (0); next: use2`."""
     decisive = [(text, value) for text, value in placed.because if text != LAST_RESORT]
     text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2]) or LAST_RESORT
     after = f"; next: {placed.runner_up}" if placed.runner_up else "; no other place"
     replaced = f"; replaces {placed.replaces.replica.name}" if placed.replaces else ""
-    return f"{text}{after}{replaced}"
+    waits = "; waits for nodes to be added" if placed.candidate.grows else ""
+    return f"{text}{after}{replaced}{waits}"
 
 
 def kept_phrase(kept: Kept) -> str:
@@ -128,7 +128,7 @@ def _nearest(rejections: Iterable[tuple[str, Rejection]]) -> str:
     """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`."""
     name, best = min(rejections, key=lambda item: (item[1].missing, item[0]))
     free = max(0, best.free or 0)
-    return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {best.total}"
+    return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {_usable(best)}"
 
 
 def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) -> str:

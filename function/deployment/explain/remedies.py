@@ -6,16 +6,20 @@ None is proved yet. Each proposer looks at one kind of rejection and gives its m
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from function.api import Device, InferenceCluster, ModelCache
 from function.api.charge import is_anonymous
 from function.api.cluster import Gateway
+from function.api.deployment import MemberReference, SubRequest, TopologySpread
 from function.api.model import ConditionStatus
-from function.api.reasons import Reason
-from function.api.taints import Toleration, untolerated
+from function.api.reasons import Reason, Rejection
+from function.api.taints import Taint, Toleration, untolerated
 from function.api.text import counted, listed
-from function.cel import suggest
+from function.boundary import JsonObject
+from function.cel import Subject, suggest
 from function.deployment.explain.change import (
     Effort,
     InputChange,
@@ -27,22 +31,10 @@ from function.deployment.explain.change import (
     with_cluster,
 )
 from function.deployment.explain.lint import Catalogue, unflattened
-from function.scheduler.matching.devices import MAX_CLAIMED
+from function.scheduler.device_matching import MAX_CLAIMED
 from function.scheduler.other_replicas import Unshared
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from function.api import Device, InferenceCluster, ModelCache
-    from function.api.deployment import TopologySpread
-    from function.api.engine import MemberReference, SubRequest
-    from function.api.reasons import Rejection
-    from function.api.taints import Taint
-    from function.boundary import JsonObject
-    from function.cel import Subject
-    from function.scheduler.decision import Decision
-    from function.scheduler.scheduling_input import SchedulingInput
-
+from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import SchedulingInput
 
 # The context of remedies: a decision and its rejections, the nearest miss first.
 
@@ -113,7 +105,13 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> InputChange:
         if status is None:
             return inputs
         grown = tuple(
-            changed(published, nodes=published.nodes + more) if published.name == pool else published
+            changed(
+                published,
+                nodes=published.nodes + more,
+                usable={"nodes": published.nodes - published.unusable + more, "toCome": published.to_come},
+            )
+            if published.name == pool
+            else published
             for published in status.gpu_pools or ()
         )
         return with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))

@@ -6,11 +6,14 @@ Sorted and bounded, without a clock: the same decision on the same input is the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function.api import InferenceCluster, Pool
 from function.api.names import replica_key
-from function.api.reasons import Reason
+from function.api.reasons import Reason, Rejection
+from function.boundary import JsonObject
 from function.deployment.explain.clusters import (
     OTHERS,
     ClusterVerdict,
@@ -32,17 +35,9 @@ from function.deployment.explain.message import (
     rejection_phrase,
 )
 from function.deployment.explain.remedies import source_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from function.api import InferenceCluster, Pool
-    from function.api.reasons import Rejection
-    from function.boundary import JsonObject
-    from function.scheduler.decision import Decision
-    from function.scheduler.diagnosis import OnPools
-    from function.scheduler.outcomes import Dropped, Kept, Placed
-
+from function.scheduler.diagnosis import OnPools
+from function.scheduler.outcomes import Dropped, Kept, Placed
+from function.scheduler.schedule import Decision
 
 # List every replica of a deployment as one row: for reports, tables and forecasts.
 
@@ -287,7 +282,13 @@ class Outline:
         free = max(0, self._decision.ledger.free(cluster.name, pool.name))
         holders = held_by(self._decision, cluster.name, pool)
         held = ", ".join(f"{holder['deployment']} ({_amount(holder)})" for holder in holders)
-        return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (f", held by {held}" if held else "")
+        return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + "".join(
+            (
+                f", {pool.unusable} of them unusable" if pool.unusable else "",
+                f", {pool.to_come} of them still to come" if pool.to_come else "",
+                f", held by {held}" if held else "",
+            )
+        )
 
     def _engine(self, verdict: OnPools, alternative: str) -> EngineOutline:
         name = f"{verdict.engine} ({alternative})" if alternative else verdict.engine

@@ -7,27 +7,31 @@ shares of holders whose replicas are listed are left out: the list is newer, and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from function.api import InferenceCluster, ModelReplica
+from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
 from function.api import cluster as cluster_api
-from function.api.charge import Charged, counts_devices, holder, keys, read_shares, shown, stray
-from function.boundary import Unreadable, text_at
+from function.api.charge import (
+    Charged,
+    ChargedShare,
+    ClaimingEngine,
+    GivesWay,
+    counts_devices,
+    holder,
+    keys,
+    read_shares,
+    shown,
+    stray,
+)
+from function.api.ownership import OwnReplica
+from function.api.replica import StampedEngine
+from function.boundary import Document, Plain, Unreadable, text_at
 from function.scheduler.ledger import Yielding, may_yield, seniority
 from function.scheduler.scheduling_input import UnreadableCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from function.api import ModelDeployment, Pool
-    from function.api.charge import ChargedShare, ClaimingEngine, GivesWay
-    from function.api.ownership import OwnReplica
-    from function.api.replica import StampedEngine
-    from function.boundary import Document, Plain
-
 
 # Read InferenceClusters, each parsed or unreadable; and tell apart those that share a name.
 

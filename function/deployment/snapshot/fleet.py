@@ -7,20 +7,21 @@ Nothing is decided here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 from function.api.ownership import OwnReplica
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Cost, Resolution, text_at
+from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
 from function.deployment import requirements
 from function.deployment.requirements import CACHE, CLUSTER, CLUSTERS, HOLDERS, named
 from function.deployment.snapshot.charges import (
     ChargedCluster,
+    Clusters,
     by_name,
     leaving_of,
     others_of,
@@ -29,16 +30,9 @@ from function.deployment.snapshot.charges import (
 )
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.ledger import may_yield
-from function.scheduler.other_replicas import OthersListed, Unshared
+from function.scheduler.memo import Shared
+from function.scheduler.other_replicas import Listing, OtherReplicas, OthersListed, Unshared
 from function.scheduler.scheduling_input import Fleet, UnreadableCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from function.boundary import Costs, Document, Part, Request, Reuse
-    from function.deployment.snapshot.charges import Clusters
-    from function.scheduler.headroom import Shared
-    from function.scheduler.other_replicas import Listing, OtherReplicas
 
 
 def _name_of(document: Document) -> str:

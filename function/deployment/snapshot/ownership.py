@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from function.api import ModelCache, ModelDeployment
+from function.api import ModelCache, ModelDeployment, ModelReplica
 from function.api import replica as replica_api
 from function.api.model import condition_of, mapping
-from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, replica_key
+from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
 from function.api.ownership import Owner, OwnReplica, order, turn
-from function.boundary import Cost, Resolution
+from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
-from function.scheduler.matching.cache import parts_of
+from function.scheduler.memo import parts_of
 from function.scheduler.other_replicas import Unshared
-from function.scheduler.scheduling_input import Peer, Peers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from function.api import ModelReplica
-    from function.api.names import NamespacedName
-    from function.boundary import Costs, Document, Part, Request, Reuse
-    from function.scheduler.scheduling_input import Fleet
+from function.scheduler.scheduling_input import Fleet, Peer, Peers
 
 
 def _same(observed: ModelReplica, listed: ModelReplica) -> bool:

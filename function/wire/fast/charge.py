@@ -8,16 +8,14 @@ an answer, both give the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from function.wire import messages
 from function.wire.fast import Unusual
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ reader, `api.charge.Charged`; where this reader gives an answer, both give the s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -16,9 +17,6 @@ from function.boundary import Unreadable
 from function.wire import messages
 from function.wire.fast import Unusual
 from function.wire.fast.read import inner_level
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 

@@ -6,18 +6,14 @@ is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from function.boundary import PACKED, Packed, Plain, Unreadable
+from function.boundary import PACKED, Packed, Plain, Shape, Unreadable
 from function.wire import messages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from function.boundary import Shape
 
 MAX_DEPTH = 100
 """Levels of nesting an object may have. Kubernetes objects stay below 30."""

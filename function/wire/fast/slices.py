@@ -7,12 +7,9 @@ the plain way of writing a request is understood; anything else goes the way of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from function.wire.fast import Unusual
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _REQUIRED = 8
 """Field of RunFunctionRequest: the required resources, a map from name to items."""

@@ -42,7 +42,7 @@ def main() -> int:
 
 def inside(target: str, flags: list[str]) -> None:
     """Run the fuzzer in this process: it instruments the function as it is imported, and never returns."""
-    import atheris  # type: ignore[import-not-found]
+    import atheris  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     with atheris.instrument_imports(include=["function"]):
         target_module = module(target)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench.encode import struct_of
 from function import dispatch, wire
 from function.boundary import Unreadable
-from function.boundary.parse_cache import Memory
+from function.boundary.memory import Memory
 from function.runner import Function
 from function.wire import write
 from function.wire.fast import read

@@ -41,19 +41,32 @@ def existing(world: World) -> tuple[Scheduler, dict[str, Counter[Where]]]:
     return scheduler, {str(replica.key): scheduler.cost(replica) for replica in scheduler.facts.own_replicas}
 
 
+def free(scheduler: Scheduler, where: Where, *, usable: bool = False) -> int:
+    """Return the free nodes of a pool that charges nodes, of all of them or of those that can be used."""
+    pool = scheduler.clusters[where[0]].pools[where[1]]
+    return (pool.usable if usable else pool.nodes) - scheduler.charged[where]
+
+
 def overcharged(world: World, answer: Answer) -> Iterator[str]:
     scheduler, own_replicas = existing(world)
     added: Counter[Where] = Counter()
+    new: Counter[Where] = Counter()
     for key, replica in answer.replicas.items():
         added += stamped(replica) - own_replicas.get(key, Counter())
+        new += stamped(replica) if key not in own_replicas else Counter()
     spared: Counter[Where] = Counter()
+    given_up: Counter[Where] = Counter()
     for placement in getattr(answer.decision, "placed", ()):
         if placement.replaces is not None:
             key = f"replica-{placement.identity.cluster}-{placement.identity.index}"
+            given_up += own_replicas[str(placement.replaces.key)]
             spared += own_replicas[str(placement.replaces.key)] & stamped(answer.desired[key])
-    for where, nodes in added.items():
-        if scheduler.published(where) and nodes > max(0, scheduler.free(where)) + spared[where]:
-            yield f"{where}: {nodes} more, {scheduler.free(where)} free, {spared[where]} given up for it"
+    for where in filter(lambda where: scheduler.published(*where[:2]), added):
+        left, usable = free(scheduler, where), free(scheduler, where, usable=True)
+        if added[where] > max(0, left) + spared[where]:
+            yield f"{where}: {added[where]} more, {left} free, {spared[where]} given up for it"
+        if new[where] > max(0, usable + given_up[where]):
+            yield f"{where}: {new[where]} new, {usable} free of what can be used"
 
 
 def too_many(world: World, answer: Answer) -> Iterator[str]:

@@ -52,7 +52,8 @@ def state(world: World) -> State:
         for manifest in world.observed.values()
         if manifest["kind"] == "ModelReplica"
     }
-    caches = [ModelCache.parse(item) for item in (*world.more.get("all-caches", ()), *(world.cache or ()))]
+    delivered = {name: items for name, items in world.required.items() if "cache" in name}
+    caches = [ModelCache.parse(item) for items in delivered.values() for item in items]
     return State(
         {cluster["metadata"]["name"]: InferenceCluster.parse(cluster) for cluster in world.clusters or ()},
         tuple(replica(item) for item in listed.values()),

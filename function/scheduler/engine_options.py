@@ -9,23 +9,19 @@ another pool of the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from function.api import Engine, InferenceCluster, Member, Pool
+from function.api.deployment import ReplicaShape
 from function.api.reasons import Reason, Rejection, combined
 from function.api.replica import StampedConstraint
 from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_of, total
-from function.scheduler.matching.devices import Match, Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Sequence
-
-    from function.api import Engine, InferenceCluster, Member, Pool
-    from function.api.engine import ReplicaShape
-    from function.scheduler.selectors import Evaluations
-
+from function.scheduler.device_matching import Match, Refusal
+from function.scheduler.selectors import Evaluations
 
 # A candidate: one cluster with a complete choice of pools for one new replica.
 
@@ -40,6 +36,8 @@ class Candidate:
     """One per engine, in the order of the shape's engines."""
     free_left: int
     """Free nodes left in the pools it would use."""
+    grows: bool = False
+    """Whether nodes have to be added first: it fits no pools as they are now."""
 
     @property
     def demands(self) -> dict[str, Demand]:

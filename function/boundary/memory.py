@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable
 from hashlib import sha256
 from itertools import count
 from operator import eq
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from function.boundary import Costs, Document, Part
 from function.boundary.messages import Cost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable
-
-    from function.boundary import Costs, Document, Part
 
 T = TypeVar("T")
 

@@ -1,7 +1,8 @@
 """A connection to one control plane: lists in pages, single objects, and failures that say what to do.
 
 Only `get` and `list` are ever sent. Credentials come from a kubeconfig, exec plugins included, or in a pod
-from its service account, as kubectl finds them; refreshed ones are not written back.
+from its service account, as kubectl finds them; refreshed ones are not written back. The Kubernetes client
+takes half a second to import: that happens only here, and only when something is read.
 """
 
 from __future__ import annotations
@@ -19,13 +20,75 @@ from typing import TYPE_CHECKING, Any
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import EXTRA
-from function.cli.live.resources import DEPLOYMENTS, FLEET, REPLICAS, SLICES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from function.boundary import JsonObject
-    from function.cli.live.resources import Resource
+
+# The kinds that are read: those that decide, those that some commands show, and the devices of a cluster.
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as the API server serves it."""
+
+    kind: str
+    plural: str
+    group: str = "modelplane.ai"
+    version: str = "v1alpha1"
+    required: bool = False
+    """Whether a control plane without it is none of a fleet."""
+    role: str = "example/operate/reader.yaml"
+    """The file with the ClusterRole that allows it to be read."""
+
+    @property
+    def name(self) -> str:
+        """`modeldeployments.modelplane.ai`, as RBAC and kubectl name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+DEPLOYMENTS = Resource("ModelDeployment", "modeldeployments", required=True)
+CLUSTERS = Resource("InferenceCluster", "inferenceclusters", required=True)
+REPLICAS = Resource("ModelReplica", "modelreplicas", required=True)
+FLEET = (
+    DEPLOYMENTS,
+    CLUSTERS,
+    REPLICAS,
+    Resource("InferenceClass", "inferenceclasses"),
+    Resource("ModelEndpoint", "modelendpoints"),
+    Resource("ModelCache", "modelcaches"),
+)
+"""What a decision reads."""
+BY_KIND = {resource.kind: resource for resource in FLEET}
+COMPOSITIONS = Resource("Composition", "compositions", "apiextensions.crossplane.io", "v1")
+"""Where the inputs of the function's steps stand."""
+WORKLOADS = (
+    Resource("Object", "objects", "kubernetes.m.crossplane.io"),
+    Resource("ObservedObjectCollection", "observedobjectcollections", "kubernetes.m.crossplane.io"),
+)
+"""What `why` reads to go on below the cluster."""
+DEVICES = "example/operate/device-reader.yaml"
+SLICES = tuple(
+    Resource("ResourceSlice", "resourceslices", "resource.k8s.io", version, role=DEVICES)
+    for version in ("v1", "v1beta2", "v1beta1")
+)
+NODES = Resource("Node", "nodes", "", "v1", required=True, role=DEVICES)
+"""What `drift` and `class` read of a cluster itself; ResourceSlices in the versions it may serve."""
+RULES = tuple(
+    tuple(Resource(kind, plural, "resource.k8s.io", version, role=DEVICES) for version in versions)
+    for kind, plural, versions in (
+        ("ResourceClaimTemplate", "resourceclaimtemplates", ("v1", "v1beta2")),
+        ("DeviceClass", "deviceclasses", ("v1", "v1beta2")),
+        ("DeviceTaintRule", "devicetaintrules", ("v1", "v1beta2", "v1alpha3")),
+    )
+)
+"""What else `drift` reads there, in the newest version that is served."""
+
+
+def joined(resources: Iterable[Resource]) -> str:
+    """`modeldeployments.modelplane.ai,modelcaches.modelplane.ai`, as kubectl takes several."""
+    return ",".join(resource.name for resource in resources)
 
 
 # Explain a failed request to the control plane, and say what to do about it.
@@ -336,10 +399,15 @@ def identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
 # Read the devices of a cluster: ResourceSlices, from the cluster itself and not from its control plane.
 
 
+def newest(cluster: ControlPlane, resources: Iterable[Resource]) -> list[JsonObject] | None:
+    """The objects of a kind in the first of some versions that is served; None where none is."""
+    served = (cluster.served(resource) for resource in resources)
+    return next((listed for listed in served if listed is not None), None)
+
+
 def read_slices(cluster: ControlPlane) -> list[JsonObject]:
     """The ResourceSlices in the newest version that is served. Raises BadInput where there is none."""
-    served = (cluster.served(resource) for resource in SLICES)
-    slices = next((listed for listed in served if listed is not None), None)
+    slices = newest(cluster, SLICES)
     if slices is None:
         versions = ", ".join(resource.version for resource in SLICES)
         raise BadInput(

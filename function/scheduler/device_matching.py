@@ -15,26 +15,19 @@ It is written narrowest first, because the allocator takes the requests in order
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import perm
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.api.devices import Values, values_of
+from function.api.deployment import DeviceRequest, Member, SubRequest
+from function.api.devices import Device, Values, values_of
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.api.replica import StampedRequest
-from function.scheduler.budget import OutOfSteps
-from function.scheduler.selectors import gap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from function.api import Device, DeviceRequest, Member
-    from function.api.engine import SubRequest
-    from function.scheduler.budget import Budget
-    from function.scheduler.selectors import Evaluations, Probe
-
+from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.selectors import Evaluations, Probe, gap
 
 # Refusals: what does not fit, and why once somebody reads it.
 #

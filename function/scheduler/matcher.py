@@ -1,25 +1,30 @@
 """The matcher: which pools of a cluster the engines of a replica can use, capacity aside.
 
-The rules are in `engine_options` (an engine on pools) and `devices` (a member on a pool's devices). What does
-not depend on a cluster's name or on what is free there is found out once for each class of equal device lists
-(`equivalence`) and kept in the deployment's `FitCache`.
+The rules are in `engine_options` (an engine on pools) and `device_matching` (a member on a pool's devices).
+What does not depend on a cluster's name or on what is free there is found out once for each device list, and
+kept in the deployment's `FitMemo`.
 """
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar, cast
 
-from function.api.devices import values_of
+from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
+from function.api.deployment import ReplicaShape, SubRequest
 from function.api.reasons import DeferredGap, Reason, Rejection
-from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
-from function.scheduler.matching.cache import MatchCache, fit_cache
-from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every
-from function.scheduler.matching.engine_options import (
+from function.scheduler.budget import Budget, CallBudget, OutOfSteps
+from function.scheduler.device_matching import Match, Refusal, resolve, resolve_every
+from function.scheduler.engine_options import (
+    Barred,
     ClusterFit,
     EngineFit,
     EngineOption,
     Row,
+    Unfit,
+    Verdict,
+    Verdicts,
     across,
     alone,
     kept_apart,
@@ -28,70 +33,9 @@ from function.scheduler.matching.engine_options import (
     stranding,
     variants,
 )
+from function.scheduler.memo import MatchMemo, PoolContent, fit_memo
+from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import gap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
-
-    from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
-    from function.api.engine import ReplicaShape, SubRequest
-    from function.scheduler.budget import Budget
-    from function.scheduler.matching.engine_options import Barred, Unfit, Verdict, Verdicts
-    from function.scheduler.scheduling_input import SchedulingInput
-
-
-# Device equivalence classes: device lists that one deployment cannot tell apart.
-#
-# A match depends on what the deployment's selectors and constraints read of a device, and on what every
-# claim takes (its name, driver, class, count). Nodes that differ in a driver version nobody asks for match
-# alike.
-
-MAX_COMPARED = 32
-"""Devices x selectors up to which a list is looked at: a node has a few entries, a member a few selectors."""
-
-
-class DeviceEquivalence:
-    """Tells device lists apart as far as a deployment can. Matches on lists of one class are equal.
-
-    They may hold the devices of the other list, which differ in what the deployment does not read.
-    """
-
-    def __init__(self, inputs: SchedulingInput) -> None:
-        """Note what the deployment reads of a device."""
-        self._selectors = inputs.selectors.devices
-        named = {
-            constraint.match_attribute
-            for reference in inputs.deployment.members
-            if reference.member.node_selector
-            for constraint in reference.member.node_selector.constraints
-        }
-        self._attributes = tuple(sorted(named))
-
-    def of(self, pool: Pool) -> Hashable:
-        """Return what decides every match on a pool's devices; None where it publishes no list of them.
-
-        A long list, or many selectors, would take longer than is saved: then nothing but the list itself is
-        like it.
-        """
-        if pool.devices is None:
-            return None
-        if len(pool.devices) * len(self._selectors) > MAX_COMPARED:
-            return pool.device_key
-        return tuple([self._device(device) for device in pool.devices])
-
-    def _device(self, device: Device) -> Hashable:
-        subject = device.subject
-        return (
-            device.name,
-            device.driver,
-            device.claim,
-            device.device_class_name,
-            device.count,
-            device.domains,
-            *(selector.projection(subject) for selector in self._selectors),
-            *(values_of(device, name) for name in self._attributes),
-        )
-
 
 T = TypeVar("T")
 
@@ -102,16 +46,12 @@ class Matcher:
     def __init__(self, inputs: SchedulingInput, budget: CallBudget | None = None) -> None:
         """Take the input of the pass and the steps of the call; nothing is computed yet."""
         self._inputs = inputs
-        self.budget = budget or CallBudget.of(inputs)
-        steps = min(inputs.config.search_budget, ALLOWANCE + 1)  # All that have more find the same in theirs.
-        self._cache = MatchCache(fit_cache(inputs.deployment, steps, inputs.config.cel_version))
+        self.budget = budget or CallBudget(inputs.config.search_budget, len(inputs.fleet.clusters))
+        # All that have more than a search's own steps find the same in theirs.
+        steps = min(inputs.config.search_budget, self.budget.allowance + 1)
+        self._memo = MatchMemo(fit_memo(inputs.deployment, steps, inputs.config.cel_version))
         self.matched = 0
-        """How many pairs of what members ask for and classes of pools were matched."""
-
-    @cached_property
-    def _equivalence(self) -> DeviceEquivalence:
-        """Return the key that tells device lists apart; a pass that knows every list does not need it."""
-        return DeviceEquivalence(self._inputs)
+        """How many pairs of what members ask for and contents of pools were matched."""
 
     # A cluster
 
@@ -122,44 +62,36 @@ class Matcher:
         accounting = tuple((pool.accounting, pool.across_nodes) for pool in counted)
         nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
-        fit = self._cache.cluster(key)
+        fit = self._memo.fits.clusters.get(key)
         if fit is None:
-            classes = [self._class_of(pool) for pool in cluster.pools]
-            apart = bool(fabrics or accounting)
-            fit = (self._fit if apart else self._shared)(shape, cluster.pools, classes)
-            self._cache.note_cluster(key, fit, fit.further_options(len(cluster.pools)) if apart else 0)
+            if fabrics or accounting:
+                fit = self._fit(shape, cluster.pools)
+                self._memo.fits.options += fit.further_options(len(cluster.pools))
+            else:
+                fit = self._shared(shape, cluster.pools)
+            self._memo.fits.clusters[key] = fit
         return fit
 
-    def _shared(self, shape: ReplicaShape, pools: Sequence[Pool], classes: Sequence[int]) -> ClusterFit:
+    def _shared(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
         """The fit that clusters share whose rows are of the same kinds. Only the rows are searched for."""
-        engines, numbered = range(len(shape.engines)), list(zip(pools, classes, strict=True))
-        kinds = [self._row(shape, at, pool, number).kind for at in engines for pool, number in numbered]
+        kinds = [self._row(shape, at, pool).kind for at in range(len(shape.engines)) for pool in pools]
         key = (shape.name, *kinds)
-        fit = self._cache.fits.shared.get(key)
+        fit = self._memo.fits.shared.get(key)
         if fit is None:
-            fit = self._fit(shape, pools, classes)
-            self._cache.fits.share(key, fit)
+            fit = self._memo.fits.shared[key] = self._fit(shape, pools)
         return fit
 
-    def _fit(self, shape: ReplicaShape, pools: Sequence[Pool], classes: Sequence[int]) -> ClusterFit:
-        engines = [self._engine(shape, at, pools, classes) for at in range(len(shape.engines))]
+    def _fit(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
+        engines = [self._engine(shape, at, pools) for at in range(len(shape.engines))]
         return ClusterFit(shape.name, tuple(engines))
 
-    def _class_of(self, pool: Pool) -> int:
-        """Number the equivalence class of a pool."""
-        node = pool.node if self._inputs.selectors.reads_pools else None
-        number = self._cache.fits.lists.get((pool.device_key, node))
-        if number is None:
-            decides = (self._equivalence.of(pool), node)
-            number = self._cache.fits.classes.setdefault(decides, next(self._cache.fits.numbers))
-            self._cache.fits.lists[pool.device_key, node] = number
-        return number
+    def _content(self, pool: Pool) -> PoolContent:
+        """Return what decides every match on a pool."""
+        return pool.device_key, pool.node if self._inputs.selectors.reads_pools else None
 
-    def _engine(
-        self, shape: ReplicaShape, at: int, pools: Sequence[Pool], classes: Sequence[int]
-    ) -> EngineFit:
+    def _engine(self, shape: ReplicaShape, at: int, pools: Sequence[Pool]) -> EngineFit:
         engine = shape.engines[at]
-        rows = [self._row(shape, at, pool, number) for pool, number in zip(pools, classes, strict=True)]
+        rows = [self._row(shape, at, pool) for pool in pools]
         verdicts = [row.verdicts for row in rows]
         options: list[EngineOption] = []
         unfit: list[tuple[int, Unfit]] = []
@@ -176,15 +108,16 @@ class Matcher:
         scattered = bool(options) or _scattered(verdicts, len(engine.members))
         return EngineFit(engine, tuple(options), tuple(unfit), scattered, cut_short)
 
-    def _row(self, shape: ReplicaShape, at: int, pool: Pool, number: int) -> Row:
+    def _row(self, shape: ReplicaShape, at: int, pool: Pool) -> Row:
         """Match every member of an engine against one pool."""
-        key = (shape.name, at, number)
-        row = self._cache.fits.rows.get(key)
+        key = (shape.name, at, self._content(pool))
+        row = self._memo.fits.rows.get(key)
         if row is None:
             members = shape.engines[at].members
-            verdicts = tuple([self._of_class(member, pool, number) for member in members])
-            kind = self._cache.fits.kinds.setdefault(Row.essence(verdicts), next(self._cache.fits.numbers))
-            row = self._cache.fits.rows[key] = Row(verdicts, refused(members, verdicts), kind)
+            verdicts = tuple([self.member(member, pool) for member in members])
+            kinds = self._memo.fits.kinds
+            kind = kinds.setdefault(Row.essence(verdicts), next(self._memo.fits.numbers))
+            row = self._memo.fits.rows[key] = Row(verdicts, refused(members, verdicts), kind)
         return row
 
     def _single(
@@ -192,11 +125,11 @@ class Matcher:
     ) -> EngineOption | Unfit:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, kind)
-        single = self._cache.fits.singles.get(key)
+        single = self._memo.fits.singles.get(key)
         if single is None:
             outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
             strands = isinstance(outcome, EngineOption) and may_strand(engine, outcome)
-            single = self._cache.fits.singles[key] = (outcome, strands)
+            single = self._memo.fits.singles[key] = (outcome, strands)
         outcome, strands = single
         return (
             stranding(engine, verdicts, outcome) if strands and isinstance(outcome, EngineOption) else outcome
@@ -235,27 +168,23 @@ class Matcher:
         )
 
     def _unfit(self, shape: ReplicaShape, at: int, pool: Pool) -> Rejection:
-        refusal = self._row(shape, at, pool, self._class_of(pool)).refusal
+        refusal = self._row(shape, at, pool).refusal
         assert refusal is not None  # noqa: S101 - some member does not fit, or it would be said why not
         return refusal.explained(self._inputs.evaluations)
 
     # A member
 
     def member(self, member: Member, pool: Pool) -> Verdict:
-        """Match one member against one pool."""
-        return self._of_class(member, pool, self._class_of(pool))
-
-    def _of_class(self, member: Member, pool: Pool, number: int) -> Verdict:
-        """The same on a pool whose equivalence class is numbered.
+        """Match one member against one pool.
 
         Once for all members that ask for the same: the roles of most gangs do.
         """
-        key = (member.node_selector, number)
-        verdict = self._cache.fits.matches.get(key)
+        key = (member.node_selector, self._content(pool))
+        verdict = self._memo.fits.matches.get(key)
         if verdict is None:
             self.matched += 1
             verdict = self._noted(self._match(member, pool))
-            self._cache.fits.matches[key] = verdict
+            self._memo.fits.matches[key] = verdict
         return verdict
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
@@ -274,11 +203,11 @@ class Matcher:
 
     def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
         """Match a member against its pinned pool, using only entries that give the requests as stamped."""
-        key = (member.node_selector, stamped.requests, self._class_of(pool))
-        verdict = self._cache.fits.stamped.get(key)
+        key = (member.node_selector, stamped.requests, self._content(pool))
+        verdict = self._memo.fits.stamped.get(key)
         if verdict is None:
             verdict = self._noted(self._match_stamped(member, stamped, pool))
-            self._cache.fits.stamped[key] = verdict
+            self._memo.fits.stamped[key] = verdict
         return verdict
 
     def _match_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
@@ -317,20 +246,20 @@ class Matcher:
     def _noted(self, verdict: Verdict) -> Verdict:
         """Return what is to be noted; what rests on a dear evaluation is noted for this pass only."""
         if self._inputs.evaluations.dear:
-            self._cache.end_with_pass()
+            self._memo.end_with_pass()
         return verdict
 
     def _within(
         self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], run: Callable[[Budget], T]
     ) -> T:
         """Run a search within the call's budget, a hard one once for pools of equal content."""
-        earlier = self._cache.hard(what, of, pools)
+        earlier = self._memo.hard(what, of, pools)
         if earlier is not None:
             return cast("T", earlier)
         budget = self.budget.open()
         outcome = run(budget)
         if self.budget.settle(budget):
-            self._cache.note_hard(what, of, pools, outcome)
+            self._memo.note_hard(what, of, pools, outcome)
         return outcome
 
 

@@ -1,0 +1,33 @@
+"""Values that are computed once, at most so many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Memo(Generic[T, V]):
+    """Values computed from a subject alone, each once for a key: the name of the subject, or its version.
+
+    At most so many are kept, the latest: with 1 it is the value of a subject that changes, until it has
+    changed. Whoever makes one says why a key has one subject, and what it buys.
+    """
+
+    __slots__ = ("_compute", "_most", "_values")
+
+    def __init__(self, compute: Callable[[T], V], most: int = 100_000) -> None:
+        """Start with nothing. `compute`: the value of one subject."""
+        self._compute, self._most = compute, most
+        self._values: dict[Hashable, V] = {}
+
+    def of(self, key: Hashable, subject: T) -> V:
+        """Return the value of the subject that has the key."""
+        values = self._values
+        if key not in values:
+            if len(values) >= self._most:
+                del values[next(iter(values))]
+            values[key] = self._compute(subject)
+        return values[key]

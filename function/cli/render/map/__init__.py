@@ -1,1 +1,0 @@
-"""The map: the fleet as people picture it, as one HTML page or one SVG picture."""

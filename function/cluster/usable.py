@@ -1,0 +1,272 @@
+"""Count the nodes of every pool that new pods can be put on, from the nodes and slices that are observed.
+
+Opt-in by the input's `capacity: Usable`. What takes a node away is an observation: it is gone, not Ready,
+cordoned, tainted, or its driver offers fewer devices than the class says. Everything else is doubt, and a
+node in doubt counts: one that was never read, or was read last before the provider lost the cluster. Where
+nothing reliable is known at all (`Doubt`), nothing is published, and the declared number counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from function.api.declared_cluster import DeclaredPool
+from function.api.model import condition_of, mapping, mappings, number, plain_of, string
+from function.api.taints import GPU_TOLERATION, Taint, Toleration, untolerated
+from function.api.text import counted, listed
+from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable
+from function.cluster.drift import (
+    NodeDevices,
+    PublishedDevice,
+    carries,
+    node_labels_of,
+    read_nodes,
+    type_fits,
+)
+from function.cluster.names import NODES, SLICES
+from function.cluster.verification import REQUIRED, observes_capacity
+from function.fail_static import Doubt
+from function.objects import GONE
+
+NOT_OBSERVED = "NotObserved"
+NAMED = 3
+"""Nodes of a pool that a message names."""
+
+
+class Sighting(NamedTuple):
+    """One object of the cluster, as an Object of a collection saw it."""
+
+    manifest: JsonObject | None
+    """The object when it was read last; None where it was never read."""
+    gone: bool
+    """Whether the cluster answered that it is not there any more."""
+    current: bool
+    """Whether the provider still reaches it: otherwise nothing is known since."""
+
+
+_CONTENT: Shape = {
+    "metadata": {"name": None, "labels": None, "deletionTimestamp": None},
+    "spec": None,
+    "status": {"conditions": None},
+}
+_SIGHTING: Shape = {
+    "metadata": {"deletionTimestamp": None},
+    "status": {"conditions": None, "atProvider": {"manifest": _CONTENT}},
+}
+
+
+def read_sighting(document: Document) -> Sighting:
+    """Read one Object of a collection. What cannot be read was never read."""
+    try:
+        plain = document.project(_SIGHTING)
+    except Unreadable:
+        return Sighting(None, gone=False, current=False)
+    status = mapping(plain.get("status"))
+    manifest = mapping(status.get("atProvider")).get("manifest")
+    synced, message = condition_of(status, "Synced")
+    return Sighting(
+        manifest if isinstance(manifest, dict) else None,
+        gone=bool(mapping(plain.get("metadata")).get("deletionTimestamp"))
+        or (synced is False and GONE in message),
+        current=synced is True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPool:
+    """The nodes of one pool as they were seen."""
+
+    name: str
+    declared: int
+    there: int
+    """Nodes that carry its label, or might: a node that was never read may be of any pool."""
+    unusable: tuple[str, ...]
+    """Nodes that are there and of no use, each with the reason."""
+    doubtful: int
+    """Nodes that count though nothing is known of them now."""
+    grows: bool
+    """Whether nodes that are not there are added when they are needed."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that new replicas can count on, never more than are declared."""
+        to_come = max(0, self.declared - self.there) if self.grows else 0
+        return max(0, min(self.declared, self.there - len(self.unusable) + to_come))
+
+    @property
+    def to_come(self) -> int:
+        """Of these, nodes that are not there yet and are added once they are needed."""
+        return max(0, self.nodes - (self.there - len(self.unusable)))
+
+    def __str__(self) -> str:
+        """`h200: 3 of 4 nodes can be used: gpu-7 is not Ready`."""
+        missing = self.declared - self.there
+        lost = [f"{counted(missing, 'node')} missing"] if missing > 0 and not self.grows else []
+        why = listed([*lost, *self.unusable], NAMED)
+        return f"{self.name}: {self.nodes} of {counted(self.declared, 'node')} can be used: {why}"
+
+
+def usable_nodes(
+    request: Request, pools: Iterable[DeclaredPool], classes: Mapping[str, Any], reuse: Reuse
+) -> tuple[ObservedPool, ...] | Doubt | None:
+    """Return what can be used of every pool whose class is known; None where nobody asks for it.
+
+    `classes`: the device entries of each class, by its name.
+    """
+    if not observes_capacity(request):
+        return None
+    doubt = next(filter(None, (_doubt(request, key) for key in (NODES, SLICES))), None)
+    if doubt is not None:
+        return doubt
+    nodes, slices = (_there(request, key, reuse) for key in (NODES, SLICES))
+    if not any(node.manifest for node in nodes):
+        return Doubt(NOT_OBSERVED, "No node of the cluster could be read")
+    inventory = _inventory(slices)
+    return tuple(
+        _pool(pool, entries, nodes, inventory)
+        for pool in pools
+        if isinstance(entries := classes.get(pool.class_name), tuple) and entries
+    )
+
+
+def _there(request: Request, key: str, reuse: Reuse) -> list[Sighting]:
+    """Return what a collection saw, without what is gone from the cluster since."""
+    sightings = (reuse.parsed(document, read_sighting) for document in request.required[REQUIRED[key]])
+    return [sighting for sighting in sightings if not sighting.gone]
+
+
+def _doubt(request: Request, key: str) -> Doubt | None:
+    """Say why nothing can be concluded from a collection: it is not there, not complete, or cut off."""
+    what = "nodes" if key == NODES else "ResourceSlices"
+    if key not in request.observed:
+        return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not observed yet")
+    status = mapping(plain_of(request.observed[key]).get("status"))
+    synced, message = condition_of(status, "Synced")
+    if synced is False:
+        return Doubt(NOT_OBSERVED, f"The {what} of the cluster cannot be listed: {message}")
+    if condition_of(status, "Ready")[0] is not True:
+        return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not all observed yet")
+    if request.resolution(REQUIRED[key]) is not Resolution.DELIVERED:
+        return Doubt(NOT_OBSERVED, f"No {what} of the cluster were delivered")
+    return None
+
+
+class _Inventory(NamedTuple):
+    """The devices of the nodes, as far as they are known."""
+
+    by_node: Mapping[str, NodeDevices]
+    elsewhere: frozenset[str]
+    """Drivers that publish devices for other nodes than one: nothing is concluded from what a node lacks."""
+    stale: frozenset[str]
+    """Nodes of which some slice is not known now."""
+    complete: bool
+    """Whether every slice was read: one that was not may be of any node."""
+
+
+def _inventory(slices: Sequence[Sighting]) -> _Inventory:
+    specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
+    return _Inventory(
+        read_nodes(sighting.manifest for sighting in slices if sighting.manifest),
+        frozenset(string(spec.get("driver")) for _, spec in specs if not string(spec.get("nodeName"))),
+        frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
+        all(sighting.manifest for sighting in slices),
+    )
+
+
+def _pool(
+    pool: DeclaredPool,
+    entries: Sequence[JsonObject],
+    nodes: Sequence[Sighting],
+    inventory: _Inventory,
+) -> ObservedPool:
+    selector = node_labels_of(pool.name, pool.node_selector)
+    unread = sum(node.manifest is None for node in nodes)
+    members = [node for node in nodes if node.manifest is not None and carries(_labels(node), selector)]
+    unusable = []
+    for node in members:
+        why = _fault(node, pool, entries, inventory) if node.current else ""
+        if why:
+            name = string(mapping(mapping(node.manifest).get("metadata")).get("name"))
+            unusable.append(f"{name or 'a node'} {why}")
+    return ObservedPool(
+        name=pool.name,
+        declared=pool.nodes,
+        there=len(members) + unread,
+        unusable=tuple(sorted(unusable)),
+        doubtful=unread + sum(not node.current for node in members),
+        grows=pool.grows,
+    )
+
+
+def _labels(node: Sighting) -> Mapping[str, Any]:
+    return mapping(mapping((node.manifest or {}).get("metadata")).get("labels"))
+
+
+def _fault(
+    sighting: Sighting, pool: DeclaredPool, entries: Sequence[JsonObject], inventory: _Inventory
+) -> str:
+    """Say why no new pod of ours can use a node, "" where nothing says so."""
+    node = sighting.manifest or {}
+    metadata, spec = mapping(node.get("metadata")), mapping(node.get("spec"))
+    if metadata.get("deletionTimestamp"):
+        return "is being deleted"
+    if any(
+        condition.get("type") == "Ready" and condition.get("status") in ("False", "Unknown")
+        for condition in mappings(mapping(node.get("status")).get("conditions"))
+    ):
+        return "is not Ready"
+    if spec.get("unschedulable") is True:
+        return "is cordoned"
+    repelling = untolerated(tuple(_taints(spec)), tuple(_tolerations(pool)))
+    if repelling:
+        return f"has the taint {repelling[0]}"
+    name = string(metadata.get("name"))
+    if not inventory.complete or name in inventory.stale:
+        return ""
+    return _device_fault(entries, inventory.by_node.get(name), inventory.elsewhere)
+
+
+def _taints(spec: Mapping[str, Any]) -> Iterator[Taint]:
+    """The taints that keep pods off a node, as far as they can be read."""
+    for taint in mappings(spec.get("taints")):
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and string(taint.get("key")):
+            yield Taint(key=taint["key"], value=string(taint.get("value")), effect=taint["effect"])
+
+
+def _tolerations(pool: DeclaredPool) -> Iterator[Toleration]:
+    """Return what pods on the pool tolerate: what all of ours do, and what the pool adds."""
+    for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
+        try:
+            yield Toleration.parse({key: value for key, value in toleration.items() if value})
+        except ValueError:
+            continue
+
+
+def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewhere: frozenset[str]) -> str:
+    """Say which devices of the class a node lacks, "" where it has all of them or that is not known."""
+    claimed = [entry for entry in entries if entry.get("claim", "DRA") == "DRA"]
+    wanted: Counter[str] = Counter()
+    for entry in claimed:
+        wanted[string(entry.get("driver"))] += number(entry.get("count"), 1)
+    for driver in sorted(wanted):
+        if driver in elsewhere or (has is not None and driver in has.unknown):
+            continue
+        if has is None or driver not in has.by_driver:
+            return f"has no ResourceSlice of {driver}"
+        able = [device for device in has.by_driver[driver] if not device.tainted]
+        if len(able) < wanted[driver]:
+            return _short(driver, len(able), wanted[driver], has.by_driver[driver])
+        for entry in claimed:
+            count = number(entry.get("count"), 1)
+            fitting = sum(type_fits(entry, device) for device in able)
+            if entry.get("driver") == driver and fitting < count:
+                return _short(string(entry.get("name")) or driver, fitting, count, has.by_driver[driver])
+    return ""
+
+
+def _short(what: str, able: int, wanted: int, devices: Iterable[PublishedDevice]) -> str:
+    taint = min((device.tainted for device in devices if device.tainted), default="")
+    return f"has {able} of {wanted} {what}" + (f", others have the taint {taint}" if taint else "")

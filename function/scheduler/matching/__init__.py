@@ -1,1 +1,0 @@
-"""Matching: which pools and devices satisfy the device requests of a replica, capacity aside."""

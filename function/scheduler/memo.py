@@ -1,0 +1,390 @@
+"""Memory beside the algorithm: all that the scheduler remembers, except what selectors said (`selectors`).
+
+Rules. Parsed objects are in `boundary.memory`, composed ones in `compose.replicas`, whole answers in
+`deployment.answers`; one function of small values holds its own results (`device_accounting.load`).
+1. Nothing here changes an answer: without it the same is computed again.
+2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
+   identity of an object.
+3. What drew on the budget of a call ends with the call: it depends on what other searches had left.
+4. Each memo states its law, why nobody can see it, and what it buys.
+
+What depends on the deployment and on device lists lasts as long as the parsed deployment, which owns it; the
+memory of `boundary` is charged for it (`parts_of`). `Shared` lets the deployments of one run share it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool, StampedRequest
+from function.api.cluster import DeviceKey
+from function.api.deployment import NodeSelector, ReplicaShape
+from function.api.reasons import Reason, Rejection
+from function.boundary import Document, Extent, Part
+from function.cel import Subject
+from function.scheduler.engine_options import (
+    Candidate,
+    ClusterFit,
+    EngineOption,
+    Row,
+    Unfit,
+    Verdict,
+)
+from function.scheduler.ledger import Capacities, Ledger
+from function.scheduler.other_replicas import Listing
+from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.selectors import HeldPrograms
+
+SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
+"""What a search ended with: an option for every engine, or what was missing."""
+
+
+class Scored(NamedTuple):
+    """A candidate with the values of its scores, weightiest first. No two of them are equal."""
+
+    key: tuple[object, ...]
+    candidate: Candidate
+
+
+class PlacementMemo:
+    """Search results for each cluster of one pass, until the ledger's journal names the cluster.
+
+    Law: what is asked of a cluster depends on its capacity and its counts, and every change of them is in the
+    journal; where placements elsewhere matter too (`local` is False), on the counts of all.
+    Buys: 2,000 clusters are evaluated once, and not again for each of 200 replicas.
+    """
+
+    def __init__(self, ledger: Ledger, *, local: bool) -> None:
+        """Start with nothing. `local`: whether no placement on another cluster changes what is asked here."""
+        self._ledger, self._local = ledger, local
+        self._revision = ledger.revision
+        self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
+        self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
+        self._rejected: dict[str, Rejection | None] = {}
+        self._counts = ledger.counts.key
+        self._rejections: dict[str, Rejection] | None = None
+
+    def _catch_up(self) -> None:
+        """Read the journal on, and forget what changed."""
+        if self._revision == self._ledger.revision:
+            return
+        for cluster in self._ledger.changed_since(self._revision):
+            self._fitted.pop(cluster, None)
+            self._rejected.pop(cluster, None)
+            for scored in self._scored.values():
+                scored.pop(cluster, None)
+        self._revision, self._rejections = self._ledger.revision, None
+        if not self._local:
+            self._scored.clear()
+            if self._counts != self._ledger.counts.key:
+                self._counts = self._ledger.counts.key
+                self._rejected.clear()
+
+    def fitted(
+        self,
+        shape: ReplicaShape,
+        cluster: InferenceCluster,
+        find: Callable[[ReplicaShape, InferenceCluster], Candidate | Reason],
+    ) -> Candidate | Reason:
+        """Tell whether a cluster has room for a shape."""
+        self._catch_up()
+        fitted = self._fitted[cluster.name]
+        outcome = fitted.get(shape.name)
+        if outcome is None:
+            outcome = fitted[shape.name] = find(shape, cluster)
+        return outcome
+
+    def scored(
+        self,
+        shapes: tuple[ReplicaShape, ...],
+        clusters: list[InferenceCluster],
+        find: Callable[[InferenceCluster, tuple[ReplicaShape, ...]], Scored | None],
+    ) -> Iterable[Scored]:
+        """Every cluster that takes one more replica of the shapes, with its scores."""
+        self._catch_up()
+        scored = self._scored[tuple([shape.name for shape in shapes])]
+        if len(scored) < len(clusters):
+            for cluster in clusters:
+                if cluster.name not in scored:
+                    scored[cluster.name] = find(cluster, shapes)
+        return filter(None, scored.values())
+
+    def rejections(
+        self,
+        gated: Mapping[str, Rejection],
+        clusters: list[InferenceCluster],
+        find: Callable[[InferenceCluster], Rejection | None],
+    ) -> dict[str, Rejection]:
+        """Every cluster that takes no replica more, and why, by name."""
+        self._catch_up()
+        if self._rejections is None:
+            for cluster in clusters:
+                if cluster.name not in self._rejected:
+                    self._rejected[cluster.name] = find(cluster)
+            below = {name: rejection for name, rejection in self._rejected.items() if rejection is not None}
+            self._rejections = dict(sorted({**gated, **below}.items()))
+        return self._rejections
+
+
+class EasySearches:
+    """Results of easy searches, for longer than a pass: see `headroom`."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.outcomes: dict[tuple[ClusterFit, Capacities, int], SearchOutcome] = {}
+
+
+class SearchMemo:
+    """Results of the searches of one pass.
+
+    Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
+    Buys: a thousand equal clusters are searched once.
+
+    A hard one drew on what others had left of the call's budget. It is shared by clusters with equal pools,
+    whose content is the key: how often it is run must not depend on which of them share their device lists.
+    """
+
+    def __init__(self, easy: EasySearches | None = None, allowance: int = 0) -> None:
+        """Start with nothing, or with what is shared by searches with the same `allowance` of steps."""
+        self._easy, self._allowance = (easy or EasySearches()).outcomes, allowance
+        self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
+
+    def easy(self, fit: ClusterFit, free: Capacities) -> SearchOutcome | None:
+        """Return what an easy search ended with."""
+        return self._easy.get((fit, free, self._allowance))
+
+    def note_easy(self, fit: ClusterFit, free: Capacities, outcome: SearchOutcome) -> None:
+        """Note what an easy search ended with."""
+        self._easy[fit, free, self._allowance] = outcome
+
+    def hard(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int
+    ) -> SearchOutcome | None:
+        """Return what a hard search ended with, unless it ran out of fewer steps than there are now."""
+        if not self._hard:
+            return None
+        earlier_steps, outcome = self._hard.get((_content(cluster, fit), free), (0, None))
+        return None if outcome is Reason.SearchBudgetExceeded and earlier_steps < steps else outcome
+
+    def note_hard(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: SearchOutcome
+    ) -> None:
+        """Note what a hard search ended with, and the steps it had."""
+        self._hard[_content(cluster, fit), free] = steps, outcome
+
+
+def _content(cluster: InferenceCluster, fit: ClusterFit) -> tuple[str, ...]:
+    return (fit.shape, *(pool.canonical for pool in cluster.pools))
+
+
+# Which pools the members and engines of a deployment fit.
+
+ENTRY_SIZE, OPTION_SIZE = 800, 1_400
+"""Bytes that one entry of a fit memo takes, and one option that no two fits share, about."""
+MOST = 8_192
+"""Entries of a fit memo at which the next pass begins a new one."""
+
+PoolContent: TypeAlias = tuple[DeviceKey, Subject | None]
+"""All that a match reads of a pool: its device list, and the pool itself where selectors read it."""
+
+
+class FitMemo:
+    """Matches of a deployment's members and engines on the contents of pools.
+
+    Law: it depends on nothing else, so it holds as long as the deployment does; one that is reused from an
+    earlier call brings it along. Safe for many threads: at worst something is found out twice.
+    Buys: a call about a deployment and pools that are known matches nothing (`pool_matches` is 0).
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.numbers = count()
+        self.matches: dict[tuple[NodeSelector | None, PoolContent], Verdict] = {}
+        self.stamped: dict[tuple[NodeSelector | None, tuple[StampedRequest, ...], PoolContent], Verdict] = {}
+        self.rows: dict[tuple[str, int, PoolContent], Row] = {}
+        """The members of an engine on a pool: the name of its shape, its position there, the content."""
+        self.kinds: dict[Hashable, int] = {}
+        """Kinds of rows, numbered: a short key for what the members would claim."""
+        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Unfit, bool]] = {}
+        """The same engine on the pool at one position of a cluster, by the kind of its row there; whether it
+        may strand a member."""
+        self.shared: dict[tuple[Hashable, ...], ClusterFit] = {}
+        """The fits of clusters by the kinds of their rows: equal ones are searched for room once."""
+        self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
+        """The same by the devices of their pools, and what else decides them."""
+        self.options = 0
+        """Options that those have besides one for each pool, which fits share."""
+
+    @property
+    def _maps(self) -> tuple[dict[Any, Any], ...]:
+        return (
+            *(self.matches, self.stamped, self.rows, self.kinds),
+            *(self.singles, self.shared, self.clusters),
+        )
+
+    def copy(self) -> FitMemo:
+        """A copy for one pass, for what must not be remembered longer."""
+        copied = FitMemo()
+        copied.numbers = self.numbers
+        for empty, held in zip(copied._maps, self._maps, strict=True):
+            empty.update(held)
+        return copied
+
+    @property
+    def entries(self) -> int:
+        """How many things are remembered."""
+        return sum(map(len, self._maps))
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take, about."""
+        return ENTRY_SIZE * self.entries + OPTION_SIZE * self.options
+
+
+class HardSearch(NamedTuple):
+    """One search of the matcher, and the content of the pools it was about."""
+
+    what: str
+    of: tuple[Hashable, ...]
+    """What it searched for: a member's requests, or an engine on some pools."""
+    pools: tuple[str, ...]
+
+
+class MatchMemo:
+    """Matches of one pass: the fit memo of its deployment, and results that end with the pass.
+
+    Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
+    holds for this pass only; its key is the content of the pools, so that how often it is run does not
+    depend on which of them share their device lists.
+    Buys: a search that costs many steps is run once, not for each of the clusters that publish the same.
+    """
+
+    def __init__(self, lasting: FitMemo) -> None:
+        """Start with what the deployment's earlier passes found out."""
+        self.fits = lasting
+        self._lasts = True
+        self._hard: dict[HardSearch, object] = {}
+
+    def end_with_pass(self) -> None:
+        """From now on nothing outlives the pass: what is noted drew on a budget."""
+        if self._lasts:
+            self.fits, self._lasts = self.fits.copy(), False
+
+    def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
+        """Return what a hard search found."""
+        if not self._hard:
+            return None
+        return self._hard.get(HardSearch(what, of, tuple(pool.canonical for pool in pools)))
+
+    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], outcome: object) -> None:
+        """Note what a hard search found; from now on nothing outlives the pass."""
+        self.end_with_pass()
+        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = outcome
+
+
+class FitMemos(dict[tuple[int, str], FitMemo]):
+    """The fit memos of one deployment, by the budget of a call and the release that reads.
+
+    The steps that every search has of its own depend on no other search, so budgets of more share one memo. A
+    smaller budget has a memo of its own: where it runs out, a larger one would go on.
+    """
+
+
+def fit_memo(deployment: ModelDeployment, steps: int, release: str) -> FitMemo:
+    """Return the fit memo of a deployment, or a new one where it has become too large."""
+    held = deployment.memo_of(FitMemos)
+    memo = held.get((steps, release))
+    if memo is not None and memo.entries > MOST:
+        deployment.forget()  # What else is remembered may hold devices that nothing charges any more.
+        held, memo = deployment.memo_of(FitMemos), None
+    if memo is None:
+        memo = held[steps, release] = FitMemo()
+    return memo
+
+
+def parts_of(deployment: ModelDeployment) -> Iterator[Part]:
+    """Yield the fit memos of a deployment, the device lists they hold, and its compiled selectors."""
+    for memo in list(deployment.memo_of(FitMemos).values()):
+        yield Extent(memo, memo.size)
+        contents = {key[1] for key in list(memo.matches)} | {key[2] for key in list(memo.stamped)}
+        yield from {shared for (shared, _), _ in contents if shared is not None}
+    yield from deployment.memo_of(HeldPrograms).programs
+
+
+# Share what deployments that ask for the same find out, in one run over many of them.
+#
+# A server has nothing of it: each deployment there owns what it found out,
+# and nothing would bound what all of them share.
+
+T = TypeVar("T")
+
+_MEMBERS: Any = {"__all__": {"members": {"__all__": {"template"}}}}
+TEMPLATES: Any = {"engines": _MEMBERS, "alternatives": {"__all__": {"engines": _MEMBERS}}}
+"""The fields of a replica's spec that hold pod templates."""
+
+
+class Shared:
+    """Fits and results of easy searches by scheduling input, and the fleet, read and charged once.
+
+    Law: both depend on the shapes of a replica without their templates, on the release that reads selectors,
+    on the steps of a search and on the strategy, and on nothing else of a deployment.
+    Buys: of 200 deployments on 1,000 clusters, the first that asks for something searches for all of them.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._caches: dict[tuple[str, ...], tuple[FitMemos, EasySearches]] = {}
+        self._read: tuple[object, Any] | None = None
+        self._listing: tuple[object, Listing] | None = None
+
+    def once(self, key: object, read: Callable[[], T]) -> T:
+        """Return what is read of the fleet, from the deployment before where its key was the same.
+
+        Law: what is read depends on the key. Buys: a thousand clusters are sorted by name once.
+        """
+        if self._read is None or self._read[0] != key:
+            self._read = key, read()
+        value: T = self._read[1]
+        return value
+
+    def listing(
+        self,
+        documents: tuple[Document, ...],
+        clusters: Mapping[str, InferenceCluster],
+        parse: Callable[[Document], ModelReplica],
+        *,
+        of: object,
+    ) -> Listing:
+        """Return the listed replicas, read on from the deployment before where its list begins this one.
+
+        `of` says how replicas are read: those that were read in another way are read again.
+        """
+        if (
+            self._listing is None
+            or self._listing[0] != of
+            or not self._listing[1].goes_on(documents, clusters)
+        ):
+            self._listing = of, Listing(clusters)
+        listing = self._listing[1]
+        listing.read(documents, parse)
+        return listing
+
+    def join(self, inputs: SchedulingInput) -> None:
+        """Give a deployment what others that ask for the same have found out, and find out for them.
+
+        One with an invalid selector is alone: what it reads of devices is not known.
+        """
+        caches = FitMemos(), EasySearches()
+        if not inputs.selectors.invalid:
+            caches = self._caches.setdefault(_question(inputs), caches)
+        for cache in caches:
+            inputs.deployment.adopt(cache)
+
+
+def _question(inputs: SchedulingInput) -> tuple[str, ...]:
+    template, config = inputs.deployment.template, inputs.config
+    shapes = template.model_dump_json(include={"engines", "alternatives"}, exclude=TEMPLATES)
+    return (shapes, config.cel_version, str(config.search_budget), str(inputs.policy.strategy))

@@ -1,0 +1,195 @@
+"""Large dumps are read by a quicker parser: what it answers, the slow one answers too, or it is not asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from function.cli.bad_input import BadInput
+from function.cli.worlds import parsing
+from tests.cli.command import run, write
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD = (
+    *("{a: b, 4}", "[?4, b]", "[?:, b]", "{~}", "{? [a]: b}", "# only a comment"),
+    *(
+        "yes",
+        "No",
+        "on",
+        "OFF",
+        "y",
+        "true",
+        "TRUE",
+        "tRue",
+        "~",
+        "null",
+        "NULL",
+        "",
+        "=",
+        "<<",
+        "-",
+        ".",
+        "_",
+    ),
+    *(
+        "0",
+        "-0",
+        "+1",
+        "1",
+        "-7",
+        "00",
+        "010",
+        "-010",
+        "08",
+        "0o17",
+        "0x1F",
+        "0b11",
+        "0xZ",
+        "1_000",
+        "1_",
+        "_1",
+    ),
+    *("1e3", "1.5e3", "1.5e+3", ".5", "-.5", "._5", "1.", "1.50", "-1.0", "00.5", "1.5_0", ".inf", "-.INF"),
+    *(".nan", "inf", "nan", "12:30", "1:2:3.5", "12:30:45", "2026-01-01", "2026-01-01T00:00:00Z", "1 000"),
+    *("123456789012345678", "9223372036854775808", "123456789012345678901234567890", "1.2.3", "8080", "80Gi"),
+    *("&a 1", "*a", "&a", "!!str 1", "!foo x", "! x", "!<tag:yaml.org,2002:int> 1", "!!binary aGk=", "% x"),
+    *("'it''s'", '"a\\nb"', '"\\ud800"', '"\\u00e9"', "'010'", '"yes"', "'a\n  b'", '"a\n  b"', "'a\nb'"),
+    *(
+        "[1, 010, yes]",
+        "{a: 010}",
+        '{"a":010}',
+        '{"a": yes, b: no}',
+        "{a, b: }",
+        "[a: 1, b]",
+        "{1: 2}",
+        "[",
+        "{}",
+    ),
+    *(
+        "[]",
+        "|\n    x\n    y",
+        ">-\n    x\n\n    y",
+        "|2\n     x",
+        "x #y",
+        "x#y",
+        "#y",
+        "a: b",
+        "@x",
+        "`x",
+        "\tx",
+    ),
+    *(
+        "é",
+        "\u2028",
+        "a\u0085b",
+        "\ufeff",
+        "\x07",
+        "b c\n   d",
+        "device.x && !has(y)",
+        "a ? !b : c",
+        "--- x",
+        "...",
+    ),
+)
+KEYS = (
+    "a",
+    "b",
+    "name",
+    '"a"',
+    "'b'",
+    "1",
+    "yes",
+    "~",
+    "true",
+    "1.5",
+    "010",
+    "12:30",
+    "<<",
+    "? a",
+    "",
+    "[x]",
+    "é",
+    "&k a",
+)
+_value = st.sampled_from(ODD) | st.text(alphabet="019-+._:eExyno~ \"'#&*!?[]{},a\n\t", max_size=8)
+_key = st.sampled_from(KEYS) | st.text(alphabet="ab01:?-~ ", max_size=3)
+_line = st.one_of(
+    st.builds("{}{}: {}".format, st.sampled_from(("", "  ", "- ", "  - ", "\t")), _key, _value),
+    st.builds("{}{}:".format, st.sampled_from(("", "  ", "- ")), _key),
+    st.builds("{}{}".format, st.sampled_from(("- ", "  - ", "- - ", "  ", "")), _value),
+    st.sampled_from(("---", "...", "", "# a comment", "%YAML 1.1", "--- # x")),
+)
+_documents = st.lists(_line, min_size=1, max_size=6).map("\n".join)
+
+
+def _slowly(text: str) -> str | None:
+    try:
+        return repr(list(parsing._loaded(text)))
+    except (yaml.YAMLError, BadInput, RecursionError):
+        return None
+
+
+def _quickly(text: str) -> str | None:
+    read = parsing.read_quickly(text)
+    return None if read is None else repr(read)
+
+
+@given(_documents)
+def test_what_is_read_quickly_is_read_as_slowly(text: str) -> None:
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), text
+
+
+@pytest.mark.parametrize("value", ODD)
+@pytest.mark.parametrize(
+    "form", ["a: {}\n", "- {}\n", "[{}]\n", '{{"a":{}, b: {}}}\n', "a:\n  {}\n", "{}: x\n"]
+)
+def test_every_odd_value_is_read_as_slowly_wherever_it_stands(form: str, value: str) -> None:
+    text = form.format(value, value)
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: yes\n", "a truth for 1.1 and a text for 1.2"),
+        ("a: 010\n", "eight for 1.1"),
+        ("a: 1_000\n", "a number for 1.1"),
+        ("a: 12:30\n", "a number of seconds for 1.1"),
+        ("1: x\n", "a key must be a text, and the other reader says so"),
+        ("a: &x 1\nb: *x\n", "aliases are counted by the other reader"),
+        ("a: !!binary aGk=\n", "tags are refused by the other reader"),
+        ("<<: {a: 1}\n", "merges are a matter of 1.1"),
+        ("a: 1\na: 2\n", "a key that is given twice has a message with its line"),
+        ("a: [\n", "a text that is no YAML has a message with its line"),
+    ],
+)
+def test_doubt_is_left_to_the_reader_with_messages(text: str, reason: str) -> None:
+    assert parsing.read_quickly(text) is None, reason
+
+
+def test_an_ordinary_dump_is_read_quickly() -> None:
+    objects = [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
+    objects[0]["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {'k:{"type":"Ready"}': {".": {}}}}}]
+    text = yaml.safe_dump_all(objects)
+    assert parsing.read_quickly(text) == objects
+
+
+def test_a_large_file_gives_the_same_answer_with_either_reader(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fleet = write(
+        tmp_path / "fleet.yaml", [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
+    )
+    slowly = run("plan", fleet)
+    monkeypatch.setattr(parsing, "LARGE", 0)
+    monkeypatch.setattr(parsing, "_loaded", lambda text: pytest.fail(f"read slowly: {text[:80]}"))
+    assert run("plan", fleet).out == slowly.out

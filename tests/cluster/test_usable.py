@@ -1,0 +1,357 @@
+"""status.gpuPools[].usable: the nodes that new replicas can count on, from what is observed of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from function.boundary import PlainDocument, Request, Response
+from function.cluster import handler
+from function.cluster.names import NODES, SLICES
+from tests.cluster.build import Case, cluster, inference_class, replica
+from tests.support.slices import H200, devices, resource_slice
+
+Plain = dict[str, Any]
+INPUT: Plain = {"kind": "ClusterConfig", "publish": "Attributes", "capacity": "Usable"}
+POOL: Plain = {"name": "gpu", "className": "h200", "nodeCount": 4}
+GROWING: Plain = {**POOL, "nodeCount": 2, "maxNodeCount": 8}
+SYNCED: Plain = {"type": "Synced", "status": "True"}
+READY: Plain = {"type": "Ready", "status": "True"}
+GONE: Plain = {
+    "type": "Synced",
+    "status": "False",
+    "message": "external resource does not exist",
+}
+CUT_OFF: Plain = {"type": "Synced", "status": "False", "message": "connect failed: no route to host"}
+REQUIRED = {NODES: "nodes", SLICES: "slices"}
+
+
+def node(name: str, *, pool: str = "gpu", ready: str = "True", deleted: bool = False, **spec: Any) -> Plain:
+    metadata: Plain = {"name": name, "labels": {"modelplane.ai/pool": pool}}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def seen(manifest: Plain | None, condition: Plain = SYNCED) -> Plain:
+    """Return an Object of a collection, with what it saw."""
+    at_provider = {} if manifest is None else {"atProvider": {"manifest": manifest}}
+    return {"metadata": {"name": "o"}, "status": {"conditions": [condition], **at_provider}}
+
+
+def whole(*names: str) -> list[Plain]:
+    return [seen(resource_slice(name, devices(H200, 8))) for name in names]
+
+
+@dataclass
+class Look:
+    """What was seen of one cluster. None: the collection, or what it holds, is missing."""
+
+    nodes: list[Plain] | None = field(default_factory=lambda: [seen(node(name)) for name in "abcd"])
+    slices: list[Plain] | None = field(default_factory=lambda: whole(*"abcd"))
+    collections: Plain = field(default_factory=lambda: {NODES: [SYNCED, READY], SLICES: [SYNCED, READY]})
+    pool: Plain = field(default_factory=lambda: POOL)
+    replicas: list[Plain] | None = field(default_factory=list)
+    last: Plain | None = None
+
+    def request(self) -> Request:
+        made = cluster(self.pool, gateway={"address": "203.0.113.7"})
+        if self.last is not None:
+            made["status"] = {"gpuPools": [{"name": "gpu", "nodes": 4, "usable": self.last}]}
+        case = Case(made, {"h200": inference_class()}, replicas=self.replicas, input=INPUT)
+        for key, conditions in self.collections.items():
+            case.observed[key] = {
+                "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+                "kind": "ObservedObjectCollection",
+                "metadata": {"name": key, "namespace": "modelplane-system"},
+                "spec": {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"}},
+                "status": {"conditions": conditions},
+            }
+        request = case.request()
+        content = {"nodes": self.nodes, "slices": self.slices}
+        delivered = {
+            name: tuple(map(PlainDocument, items)) for name, items in content.items() if items is not None
+        }
+        required = {**request.required, **delivered}
+        return Request(request.composite, request.observed, required, INPUT, frozenset(), {})
+
+    def answer(self) -> Response:
+        return handler.run(self.request())
+
+
+def usable(response: Response) -> Any:
+    return response.status["gpuPools"][0].get("usable")
+
+
+def condition(response: Response) -> tuple[str, str]:
+    row = next(row for row in response.conditions if row.type == "CapacityUsable")
+    return row.reason, row.message
+
+
+TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
+TAINTED = [
+    seen(
+        resource_slice(
+            "a",
+            devices(H200, 7)
+            + devices(H200, 1, taints=[{"key": "xid", "value": "79", "effect": "NoSchedule"}]),
+        )
+    )
+]
+COUNTS: list[tuple[Look, int, str, str]] = [
+    (Look(), 4, "", "all is well"),
+    (Look(nodes=[seen(node(name)) for name in "abc"]), 3, "1 node missing", "a node is gone"),
+    (
+        Look(nodes=[seen(node("a", ready="False")), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "a is not Ready",
+        "a node died",
+    ),
+    (
+        Look(nodes=[seen(node("a", ready="Unknown")), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "a is not Ready",
+        "the cluster has not heard of it: that is what a dead node looks like",
+    ),
+    (
+        Look(nodes=[seen(node("a", unschedulable=True)), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "a is cordoned",
+        "cordoned",
+    ),
+    (
+        Look(nodes=[seen(node("a", taints=[TAINT])), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "a has the taint maintenance=yes:NoSchedule",
+        "a taint that no pod tolerates",
+    ),
+    (
+        Look(
+            nodes=[seen(node("a", taints=[TAINT])), *(seen(node(name)) for name in "bcd")],
+            pool={**POOL, "tolerations": [{"key": "maintenance", "operator": "Exists"}]},
+        ),
+        4,
+        "",
+        "the pool's pods tolerate it",
+    ),
+    (
+        Look(
+            nodes=[
+                seen(node("a", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])),
+                *(seen(node(name)) for name in "bcd"),
+            ]
+        ),
+        4,
+        "",
+        "the mark that keeps others off GPUs, which all our pods tolerate",
+    ),
+    (
+        Look(
+            nodes=[
+                seen(node("a", taints=[{**TAINT, "effect": "PreferNoSchedule"}])),
+                *(seen(node(name)) for name in "bcd"),
+            ]
+        ),
+        4,
+        "",
+        "a taint that only prefers",
+    ),
+    (
+        Look(nodes=[seen(node("a", deleted=True)), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "a is being deleted",
+        "on its way out",
+    ),
+    (
+        Look(nodes=[seen(node("a"), GONE), *(seen(node(name)) for name in "bcd")]),
+        3,
+        "1 node missing",
+        "gone since the collection was listed",
+    ),
+    (
+        Look(slices=[*TAINTED, *whole(*"bcd")]),
+        3,
+        "a has 7 of 8 gpu.nvidia.com, others have the taint xid=79:NoSchedule",
+        "a device with a fault",
+    ),
+    (
+        Look(slices=[seen(resource_slice("a", devices(H200, 7))), *whole(*"bcd")]),
+        3,
+        "a has 7 of 8 gpu.nvidia.com",
+        "a driver that publishes one device too few",
+    ),
+    (Look(slices=whole(*"bcd")), 3, "a has no ResourceSlice of gpu.nvidia.com", "no driver on a node"),
+    (
+        Look(nodes=[seen(node(name, pool="other")) for name in "abcd"]),
+        0,
+        "4 nodes missing",
+        "no node carries the label, so no pod of ours could be put there",
+    ),
+    (
+        Look(
+            nodes=[seen(node("a", ready="False")), *(seen(node(name)) for name in "bcd"), seen(node("e"))],
+            slices=whole(*"abcde"),
+        ),
+        4,
+        "",
+        "one more than declared makes up for the one that died",
+    ),
+    (Look(nodes=[seen(node(name)) for name in "ab"], pool=GROWING), 8, "", "nodes are added when needed"),
+    (
+        Look(nodes=[seen(node("a", ready="False")), seen(node("b"))], pool=GROWING),
+        7,
+        "a is not Ready",
+        "of a pool that grows, only what is there and of no use is lost",
+    ),
+    (
+        Look(nodes=[seen(node(name)) for name in "ab"], pool={**GROWING, "minNodeCount": 8}),
+        2,
+        "6 nodes missing",
+        "its least is its most, so it does not grow",
+    ),
+]
+
+
+@pytest.mark.parametrize(("look", "nodes", "said", "reason"), COUNTS, ids=[row[3] for row in COUNTS])
+def test_what_is_observed_takes_nodes_away(look: Look, nodes: int, said: str, reason: str) -> None:
+    response = look.answer()
+    assert usable(response)["nodes"] == nodes, reason
+    assert response.status["gpuPools"][0]["nodes"] == look.pool.get("maxNodeCount", 4), "what is declared"
+    total = look.pool.get("maxNodeCount", 4)
+    expected = (
+        ("NodesUnusable", f"gpu: {nodes} of {total} nodes can be used: {said}") if said else ("Usable", "")
+    )
+    assert condition(response) == expected, reason
+
+
+NOTHING: list[tuple[Look, str, str]] = [
+    (Look(collections={}), "The nodes of the cluster are not observed yet", "nothing was composed yet"),
+    (Look(nodes=None), "No nodes of the cluster were delivered", "undelivered"),
+    (Look(nodes=[]), "No nodes of the cluster were delivered", "an emptied list is doubt"),
+    (Look(slices=[]), "No ResourceSlices of the cluster were delivered", "an emptied list is doubt"),
+    (Look(nodes=[seen(None)] * 4), "No node of the cluster could be read", "nothing was read yet"),
+    (
+        Look(nodes=[seen(node(name), GONE) for name in "abcd"]),
+        "No node of the cluster could be read",
+        "all gone",
+    ),
+    (
+        Look(collections={NODES: [CUT_OFF, READY], SLICES: [SYNCED, READY]}),
+        "The nodes of the cluster cannot be listed: connect failed: no route to host",
+        "an old list",
+    ),
+    (
+        Look(collections={NODES: [SYNCED], SLICES: [SYNCED, READY]}),
+        "The nodes of the cluster are not all observed yet",
+        "the collection is being filled",
+    ),
+]
+
+
+@pytest.mark.parametrize(("look", "said", "reason"), NOTHING, ids=[row[2] for row in NOTHING])
+def test_without_an_observation_the_declared_number_counts_and_it_is_said(
+    look: Look, said: str, reason: str
+) -> None:
+    look.last = {"nodes": 1}
+    response = look.answer()
+    assert usable(response) is None, reason
+    assert condition(response) == ("NotObserved", f"{said}; every declared node counts")
+
+
+PARTS: list[tuple[Look, int, str]] = [
+    (Look(nodes=[seen(node("a", ready="False"), CUT_OFF), *(seen(node(name)) for name in "bcd")]), 4, "old"),
+    (Look(nodes=[seen(None), *(seen(node(name)) for name in "bcd")]), 4, "never read: it may be of any pool"),
+    (Look(nodes=[seen("x"), *(seen(node(name)) for name in "bcd")]), 4, "absurd"),
+    (Look(nodes=[seen(node("a", ready="Perhaps")), *(seen(node(name)) for name in "bcd")]), 4, "absurd"),
+    (Look(slices=[seen(None), *whole(*"bcd")]), 4, "a slice that was never read may be that node's"),
+    (Look(slices=[seen(resource_slice("a", [], of=2)), *whole(*"bcd")]), 4, "half of a node's slices"),
+    (Look(slices=[seen(resource_slice("a", devices(H200, 1)), CUT_OFF), *whole(*"bcd")]), 4, "an old slice"),
+    (
+        Look(slices=[seen({"spec": {"driver": "gpu.nvidia.com", "allNodes": True, "devices": []}})]),
+        4,
+        "a driver whose devices are not a node's",
+    ),
+]
+
+
+@pytest.mark.parametrize(("look", "nodes", "reason"), PARTS, ids=[row[2] for row in PARTS])
+def test_a_node_in_doubt_counts(look: Look, nodes: int, reason: str) -> None:
+    assert usable(look.answer()) == {"nodes": nodes}, reason
+
+
+def test_what_is_held_beyond_what_can_be_used_is_said_and_stays() -> None:
+    three = [seen(node(name)) for name in "abc"]
+    full = [replica(f"chat-{at}") for at in range(4)]
+    response = Look(nodes=three, replicas=full).answer()
+    assert usable(response) == {"nodes": 3, "exceeded": True}
+    assert "overcommitted" not in response.status["gpuPools"][0], "that goes by what is declared"
+    assert usable(Look(nodes=three, replicas=full[:3]).answer()) == {"nodes": 3}
+    unknown = Look(nodes=three, replicas=None, last={"nodes": 3, "exceeded": True})
+    assert usable(unknown.answer()) == {"nodes": 3, "exceeded": True}, (
+        "the last word while replicas are unknown"
+    )
+
+
+COMING: list[tuple[int, int, Plain, str]] = [
+    (2, 0, {"toCome": 6}, "a pool that grows says how many of its nodes are not there yet"),
+    (2, 2, {"toCome": 6}, "what is held is there"),
+    (2, 3, {"toCome": 6, "awaiting": True}, "one replica waits for a node: no shortage"),
+    (8, 8, {}, "it is as large as it gets"),
+]
+
+
+@pytest.mark.parametrize(("there", "held", "more", "reason"), COMING, ids=[row[3] for row in COMING])
+def test_nodes_that_are_not_there_yet_are_told_from_those_that_are(
+    there: int, held: int, more: Plain, reason: str
+) -> None:
+    names = "abcdefgh"[:there]
+    replicas = [replica(f"chat-{at}") for at in range(held)]
+    look = Look([seen(node(name)) for name in names], whole(*names), pool=GROWING, replicas=replicas)
+    assert usable(look.answer()) == {"nodes": 8, **more}, reason
+
+
+def test_nothing_is_looked_at_or_published_unless_asked_for() -> None:
+    request = Look(nodes=[seen(node("a"))]).request()
+    response = handler.run(Request(request.composite, {}, request.required, None, frozenset(), {}))
+    assert not {NODES, SLICES} & set(response.desired)
+    assert usable(response) is None
+    assert "CapacityUsable" not in {row.type for row in response.conditions}
+
+
+def test_no_observation_takes_anything_away_in_whatever_order() -> None:
+    """Law C, Law 2: whatever is seen, late or wrong, all is desired and nothing above the declared."""
+    draw = random.Random(5)
+    odd: list[Any] = [
+        seen(None),
+        seen(node("x"), GONE),
+        seen(node("y"), CUT_OFF),
+        {},
+        {"status": "x"},
+        {"status": {"atProvider": 7}},
+        seen(node("z", taints="x", unschedulable="true")),
+        seen({"metadata": {"name": 7}}),
+        seen(node("w", taints=[{}, 7])),
+    ]
+    desired = set(Look().answer().desired)
+    for _ in range(400):
+        nodes = [
+            *(seen(node(name)) for name in draw.sample("abcd", draw.randint(0, 4))),
+            *draw.sample(odd, 3),
+        ]
+        slices = [*whole(*draw.sample("abcd", draw.randint(0, 4))), *draw.sample(odd, 2)]
+        pool = draw.choice([POOL, GROWING, {**POOL, "tolerations": "x"}, {**POOL, "minNodeCount": "x"}])
+        conditions = {key: draw.choice([[SYNCED, READY], [CUT_OFF], [], "x"]) for key in REQUIRED}
+        if draw.random() < 0.7:
+            conditions = {key: [SYNCED, READY] for key in REQUIRED}
+        look = Look(nodes, slices, conditions, pool, draw.choice([None, [replica()] * 3]))
+        answer = look.answer()
+        assert desired <= set(answer.desired)
+        published = answer.status["gpuPools"][0]
+        assert 0 <= published.get("usable", {}).get("nodes", 0) <= published["nodes"]
+        draw.shuffle(nodes)
+        draw.shuffle(slices)
+        assert look.answer() == answer
