@@ -118,10 +118,14 @@ def deployment(plane: ControlPlane) -> Plain:
 
 
 def test_nothing_of_it_is_left(living: ControlPlane) -> None:
+    """In the order of install.md: what still has pods on a cluster cannot take them away without it."""
+    living.kubectl("delete", "modeldeployment", name_of(MODEL), "-n", NAMESPACE, "--wait=false")
+    until(lambda: not workload.remains(living, NAMESPACE), "nothing remains", PATIENCE)
     fleet.leave(living, NAMESPACE)
     living.kubectl("delete", "inferencecluster", CLUSTER, "--wait=false")
     until(lambda: living.get("InferenceCluster", CLUSTER) is None, "the cluster gone", PATIENCE)
     until(lambda: not members(living), "its observations gone", PATIENCE)
+    until(lambda: not living.list("ClusterProviderConfig"), "its provider configuration gone", PATIENCE)
     nodes = living.kubectl("get", "nodes", "-l", "modelplane.ai/pool=l4", "-o", "name").split()
     slices = [f"{node.removeprefix('node/')}-gpu.nvidia.com" for node in nodes]
     living.kubectl("delete", "resourceslices", *slices)

@@ -152,15 +152,8 @@ def reason(plane: ControlPlane, kind: str) -> str:
 def test_a_deleted_deployment_leaves_nothing_on_the_cluster(living: ControlPlane, day: Day) -> None:
     with day.step("delete the deployment there", "no pod, route or claim of it is left"):
         living.kubectl("delete", "modeldeployment", name_of(MODEL), "-n", NAMESPACE, "--wait=false")
-        until(lambda: not remains(living), "nothing remains", PATIENCE)
+        until(lambda: not workload.remains(living, NAMESPACE), "nothing remains", PATIENCE)
         until(lambda: not workload.pods(living), "no pod remains", PATIENCE)
-
-
-def remains(plane: ControlPlane) -> list[str]:
-    """What of the deployment is still there, on either side."""
-    kinds = ("Deployment", "ResourceClaimTemplate", "HTTPRoute")
-    remote = [name_of(plain) for kind in kinds for plain in plane.list(kind, workload.REMOTE)]
-    return remote + list(map(name_of, plane.list("Object", NAMESPACE)))
 
 
 def test_a_deleted_cluster_leaves_no_provider_config(living: ControlPlane) -> None:

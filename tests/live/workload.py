@@ -176,6 +176,13 @@ def pods(living: ControlPlane, image: str = "") -> list[Plain]:
     return [pod for pod in alive if image in ("", pod["spec"]["containers"][0]["image"])]
 
 
+def remains(living: ControlPlane, namespace: str) -> list[str]:
+    """Names of what serves on the workload cluster, and of the Objects for it in a namespace."""
+    kinds = ("Deployment", "ResourceClaimTemplate", "HTTPRoute")
+    remote = [name_of(plain) for kind in kinds for plain in living.list(kind, REMOTE)]
+    return remote + list(map(name_of, living.list("Object", namespace)))
+
+
 def declared_class() -> Plain:
     """The class of the nodes."""
     return next(plain for plain in fleet.example_fleet() if name_of(plain) == CLASS)
