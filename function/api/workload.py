@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Literal, get_args
@@ -115,18 +115,22 @@ class Container(Model):
         return (*self.command, *self.args)
 
     def flag(self, *names: str) -> str:
-        """Return the value of the first of `names` that is given, written `--name value` or `--name=value`.
+        """Return the value of the first of `names` that is given; "" when none is."""
+        return flag_value(self.words, names)
 
-        "" when none is given; given several times, the last counts, as argument parsers have it.
-        """
-        words = self.words
-        for name in names:
-            for index in range(len(words) - 1, -1, -1):
-                if words[index].startswith(f"{name}="):
-                    return words[index].removeprefix(f"{name}=")
-                if words[index] == name and index + 1 < len(words):
-                    return words[index + 1]
-        return ""
+
+def flag_value(words: Sequence[str], names: Iterable[str]) -> str:
+    """Return the value of the first of `names` that is given, written `--name value` or `--name=value`.
+
+    "" when none is given; given several times, the last counts, as argument parsers have it.
+    """
+    for name in names:
+        for index in range(len(words) - 1, -1, -1):
+            if words[index].startswith(f"{name}="):
+                return words[index].removeprefix(f"{name}=")
+            if words[index] == name and index + 1 < len(words):
+                return words[index + 1]
+    return ""
 
 
 class LocalReference(Model):

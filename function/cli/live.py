@@ -97,18 +97,9 @@ def joined(resources: Iterable[Resource]) -> str:
 # told apart by what they carry, so that this module imports neither.
 
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, GONE = 401, 403, 404, 410
+"""Statuses of answers. Gone: the server has forgotten where a list was to be continued."""
 _USER = re.compile(r'User "(?P<user>[^"]*)"')
 _OBJECT_AT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>:? ?")
-
-
-def expired(error: Exception) -> bool:
-    """Tell whether the server has forgotten where a list was to be continued."""
-    return _status(error) == GONE
-
-
-def absent(error: Exception) -> bool:
-    """Tell whether there is no such object, or no such kind."""
-    return _status(error) == NOT_FOUND
 
 
 def refusal(error: Exception, where: str, verb: str, resource: Resource, namespace: str) -> BadInput:
@@ -235,9 +226,10 @@ class ControlPlane:
             try:
                 pages = list(self._pages(resource, namespace, labels))
             except self._failures as error:
-                if again and expired(error):
+                status = _status(error)
+                if again and status == GONE:
                     continue
-                if absent(error) and not resource.required:
+                if status == NOT_FOUND and not resource.required:
                     return None
                 raise refusal(error, self._where, "list", resource, namespace) from None
             content = (plain for page in pages for plain in page.get("items") or ())
@@ -252,7 +244,7 @@ class ControlPlane:
                 *where, _request_timeout=self._timeout
             )
         except self._failures as error:
-            if absent(error):
+            if _status(error) == NOT_FOUND:
                 return None
             raise refusal(error, self._where, "get", resource, namespace) from None
         return content
@@ -384,13 +376,8 @@ def _context(config: Any, where: str, wanted: str) -> JsonObject:
 # The names of what a control plane has: what a shell completes, and where a deployment is looked for.
 
 
-def names_of(target: Target, kind: str) -> list[tuple[str, str]]:
-    """Namespace and name of every object of a kind of a control plane. Raises BadInput."""
-    return identities(ControlPlane(target), kind)
-
-
 def identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
-    """The same, of one that is connected to."""
+    """Namespace and name of every object of a kind of a control plane. Raises BadInput."""
     resource = next(resource for resource in FLEET if resource.kind == kind)
     metadata = (plain["metadata"] for plain in plane.objects(resource))
     return [(str(entry.get("namespace") or ""), str(entry["name"])) for entry in metadata]

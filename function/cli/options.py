@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from function.cli.live import Target
-
 FINE, FINDINGS = 0, 2
 """Exit codes: all is well; the answer is not the one hoped for. BAD_INPUT is the third."""
 
@@ -67,21 +65,15 @@ class Names:
         # While an option waits for its value, click has not told the arguments apart yet.
         given = context.params.get("files") or context.args
         if not given:
-            from function.cli.live import names_of  # noqa: PLC0415 - as above
+            from function.cli.live import ControlPlane, Target, identities  # noqa: PLC0415 - as above
 
-            return names_of(_target(context), self.kind)
+            context_name, kubeconfig = (context.params.get(name) or "" for name in ("context", "kubeconfig"))
+            # Asked for no longer than somebody waits.
+            return identities(ControlPlane(Target(context_name, kubeconfig, COMPLETION_SECONDS)), self.kind)
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
 
         manifests = load([path for path in given if Path(path).exists()], checked=False)[self.kind]
         return [manifest.identity for manifest in manifests]
-
-
-def _target(context: click.Context) -> Target:
-    """The control plane that the options given so far name, asked for no longer than somebody waits."""
-    from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
-
-    given = context.params
-    return Target(given.get("context") or "", given.get("kubeconfig") or "", COMPLETION_SECONDS)
 
 
 _FLEET_PARAMETERS = (

@@ -45,11 +45,7 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    return repr(character)[1:-1]
+    return "".join(part if part.isprintable() else repr(part)[1:-1] for part in text)
 
 
 def escape(text: str) -> str:
@@ -145,11 +141,7 @@ def as_json(data: object) -> str:
     if text.replace("\n", "").isprintable():
         return text
     # Outside of strings JSON has only printable characters and line ends, so every other one is in a string.
-    return "".join(_in_json(character) for character in text)
-
-
-def _in_json(character: str) -> str:
-    return character if character == "\n" or character.isprintable() else json.dumps(character)[1:-1]
+    return "".join(part if part == "\n" or part.isprintable() else json.dumps(part)[1:-1] for part in text)
 
 
 def as_yaml(data: object) -> str:

@@ -123,6 +123,9 @@ def compiled_schema(plain: JsonObject) -> Schema:
     """Compile a schema as it is written in an XRD or a CRD."""
     values, items = plain.get("additionalProperties"), plain.get("items")
     pattern = plain.get("pattern")
+    if pattern and pattern.endswith("$"):  # That of Go does not match before a last line end.
+        pattern = rf"{pattern[:-1]}\Z"
+    keyed = plain.get("x-kubernetes-list-type") in ("map", "set")
     return Schema(
         type=plain.get("type", ""),
         properties={name: compiled_schema(child) for name, child in plain.get("properties", {}).items()},
@@ -130,9 +133,9 @@ def compiled_schema(plain: JsonObject) -> Schema:
         items=compiled_schema(items) if isinstance(items, dict) else None,
         required=tuple(plain.get("required", ())),
         enum=tuple(plain.get("enum", ())),
-        pattern=_regular(pattern) if pattern else None,
+        pattern=re.compile(pattern) if pattern else None,
         bounds=tuple((keyword, plain[keyword]) for keyword in _BOUNDS if keyword in plain),
-        list_keys=_list_keys(plain),
+        list_keys=tuple(plain.get("x-kubernetes-list-map-keys", ())) if keyed else None,
         rules=tuple(
             Rule(rule["rule"], rule.get("message", f"failed rule: {rule['rule']}"))
             for rule in plain.get("x-kubernetes-validations", ())
@@ -140,16 +143,6 @@ def compiled_schema(plain: JsonObject) -> Schema:
         open=bool(plain.get("x-kubernetes-preserve-unknown-fields")),
         int_or_string=bool(plain.get("x-kubernetes-int-or-string")),
     )
-
-
-def _regular(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of Go: its `$` does not match before a last line end."""
-    return re.compile(rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern)
-
-
-def _list_keys(plain: JsonObject) -> tuple[str, ...] | None:
-    kind = plain.get("x-kubernetes-list-type")
-    return tuple(plain.get("x-kubernetes-list-map-keys", ())) if kind in ("map", "set") else None
 
 
 _BOUNDS: Mapping[str, str] = {
@@ -194,8 +187,10 @@ class Check:
         elif isinstance(value, list):
             self._list(schema, value, path)
         self._scalar(schema, value, path)
-        if schema.rules and len(self.findings) == before:
-            self._rules(schema, value, path)
+        if len(self.findings) == before:  # A rule may count on what the schema says.
+            for rule in schema.rules:
+                if "oldSelf" not in rule.source and not holds(rule.source, value):
+                    self.findings.append(Finding(path, rule.message, code=RULE))
 
     def _map(self, schema: Schema, value: JsonObject, path: FieldPath) -> None:
         explained: set[str] = set()
@@ -259,12 +254,6 @@ class Check:
         hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
         written = pattern.pattern.replace(r"\Z", "$")
         self.findings.append(Finding(path, f"must match {written}", shown(value), hint))
-
-    def _rules(self, schema: Schema, value: Any, path: FieldPath) -> None:
-
-        for rule in schema.rules:
-            if "oldSelf" not in rule.source and not holds(rule.source, value):
-                self.findings.append(Finding(path, rule.message, code=RULE))
 
     def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: FieldPath) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""

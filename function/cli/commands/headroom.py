@@ -65,13 +65,15 @@ def headroom_of(planned: Planned) -> Headroom:
         return Headroom(planned.title, forecast.wanted, forecast.total, problem=next(problems, ""))
     clusters = len(forecast.clusters)
     rooms = track(forecast.rooms(LIMIT), "Looking for room", total=clusters)
-    ordered = sorted(rooms, key=lambda room: (-room.more, -_depth(room), room.cluster))
+
+    def order(room: Room) -> tuple[int, int, str]:
+        # Where equally many fit, the cluster comes first whose obstacle is the nearest to fitting.
+        depth = room.first.reason.depth if room.first else 0
+        return -room.more, -depth, room.cluster
+
+    ordered = sorted(rooms, key=order)
     more = forecast.more(LIMIT)
     return Headroom(planned.title, forecast.wanted, forecast.total, more, tuple(ordered))
-
-
-def _depth(room: Room) -> int:
-    return room.first.reason.depth if room.first else 0
 
 
 def _number(more: int) -> str:

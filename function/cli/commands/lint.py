@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,13 +24,11 @@ from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import plan_all, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from function.cli.admission.finding import FieldPath
-    from function.cli.worlds.advisories import Advisory
     from function.cli.worlds.manifest import Manifest, Manifests
-    from function.cli.worlds.world import Planned, World
-    from function.deployment.forecast import Forecast
+    from function.cli.worlds.world import World
 
 
 # Collect everything that can be said about files without placing replicas, for `lint`.
@@ -41,10 +39,6 @@ UNREADABLE, MISSING_CLASS = "Unreadable", "UnknownClass"
 _LINE = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _STEP = re.compile(r'([^.\[\]]+)|\[(\d+)\]|\["([^"]*)"\]')
 TEMPLATE = "spec.template.spec."
-
-
-Estimates: TypeAlias = "Callable[[Planned], Iterable[Advisory]]"
-"""What there is to say about a deployment that was planned on the fleet of the files."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -91,8 +85,8 @@ class Linted:
         return sum(problem.level == wanted for problem in self.problems)
 
 
-def lint(paths: Iterable[str], estimates: Estimates) -> Linted:
-    """Look at files, and with `estimates` at what is planned on them. Raises BadInput where one is not there.
+def lint(paths: Iterable[str]) -> Linted:
+    """Look at files, and at what is planned on them. Raises BadInput where one is not there.
 
     One that cannot be parsed is a problem.
     """
@@ -110,7 +104,7 @@ def lint(paths: Iterable[str], estimates: Estimates) -> Linted:
     if not count:
         raise BadInput("there is no manifest to look at in what was given")
     manifests = collect(objects)
-    problems += problems_of(manifests, estimates)
+    problems += problems_of(manifests)
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
     looked_at = read + len(manifests.contradictions)
     return Linted(count, looked_at, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
@@ -124,7 +118,7 @@ def _unreadable(name: str, error: BadInput) -> Problem:
     return Problem(file, int(line), int(column or 1), ERROR, UNREADABLE, "", "", message)
 
 
-def problems_of(manifests: Manifests, estimates: Estimates) -> Iterator[Problem]:
+def problems_of(manifests: Manifests) -> Iterator[Problem]:
     """Every problem of objects that could be read as YAML."""
     try:
         world = world_of(manifests)
@@ -132,11 +126,8 @@ def problems_of(manifests: Manifests, estimates: Estimates) -> Iterator[Problem]
         world = None
         yield _unreadable("", error)
     faults = {**faults_of(manifests, world), **world.faults} if world else {}
-    better = (
-        {(problem.title, problem.field): problem for problem in _against_fleet(world, estimates)}
-        if world
-        else {}
-    )
+    against_fleet = _against_fleet(world) if world else ()
+    better = {(problem.title, problem.field): problem for problem in against_fleet}
     for issue in manifests.issues:
         finding = issue.finding
         value, hint = (f", found {finding.value}" if finding.value else ""), finding.hint
@@ -193,24 +184,20 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
         )
 
 
-def _against_fleet(world: World, estimates: Estimates) -> Iterator[Problem]:
+def _against_fleet(world: World) -> Iterator[Problem]:
     """Yield requests of deployments that no device in the files could ever satisfy."""
     if not world.clusters:
         return
     planning = plan_all(world)
     for planned in track(planning, "Planning", total=len(world.deployments)):
-        for finding in _findings(planned.forecast):
+        for finding in planned.forecast.findings if planned.forecast.readable else ():
             prefix = "spec." if finding.path.startswith("placement") else TEMPLATE
             compiles = finding.code != "DoesNotCompile"
             path = steps(f"{prefix}{finding.path}{'' if compiles else '.cel'}")
             level_ = WARNING if compiles else ERROR
             yield _problem(planned.manifest, path, level=level_, code=finding.code, message=finding.message)
-        for manifest, code, path_, message in estimates(planned):
+        for manifest, code, path_, message in short_of_memory(planned):
             yield _problem(manifest, path_, level=WARNING, code=code, message=message)
-
-
-def _findings(forecast: Forecast) -> Iterable[Any]:
-    return forecast.findings if forecast.readable else ()
 
 
 def steps(path: str) -> FieldPath:
@@ -264,21 +251,18 @@ def _property(text: str) -> str:
 def show_sarif(linted: Linted) -> None:
     """Print a SARIF 2.1.0 log, as code scanning takes it."""
     codes = sorted({problem.code for problem in linted.problems})
+    try:
+        number = version("function-fleet-scheduler")
+    except PackageNotFoundError:
+        number = "0"
     driver = {
         "name": "fleet-scheduler",
-        "version": _version(),
+        "version": number,
         "rules": [{"id": code, "shortDescription": {"text": code}} for code in codes],
     }
     results = [_result(problem, codes) for problem in linted.problems]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     click.echo(as_json({"$schema": SARIF, "version": "2.1.0", "runs": [run]}))
-
-
-def _version() -> str:
-    try:
-        return version("function-fleet-scheduler")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _result(problem: Problem, codes: list[str]) -> dict[str, Any]:
@@ -325,7 +309,7 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
       fleet-scheduler lint -o sarif . > lint.sarif
       kustomize build | fleet-scheduler lint -
     """
-    linted = lint(files, short_of_memory)
+    linted = lint(files)
     if output == "text":
         show_text(linted)
     elif output == "github":
@@ -333,13 +317,10 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
     elif output == "sarif":
         show_sarif(linted)
     else:
-        emit(output, answered("Lint", _as_data(linted)))
+        problems = [problem.as_data for problem in linted.problems]
+        data = {"files": linted.files, "objects": linted.objects, "problems": problems}
+        emit(output, answered("Lint", data))
     if linted.ignored:
         complain([ignored_note(linted.ignored)], "note")
     errors = linted.count(ERROR)
     context.exit(BAD_INPUT if errors else FINDINGS if linted.problems else FINE)
-
-
-def _as_data(linted: Linted) -> dict[str, object]:
-    problems = [problem.as_data for problem in linted.problems]
-    return {"files": linted.files, "objects": linted.objects, "problems": problems}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -63,7 +64,8 @@ def describe_class(
         )
     if len(what) == 1 and "/" in what[0] and what[0] in machine_types():
         content = entry(what[0])
-        emit(output, _class(name or _named(what[0]), content["spec"]))
+        made_from = re.sub(r"[/._]", "-", what[0]).lower()
+        emit(output, _class(name or made_from, content["spec"]))
         click.echo(f"revision {content['revision']}; {content['source']}", err=True)
         end((), findings=False)
     _refuse_slip(what)
@@ -99,10 +101,6 @@ def _refuse_slip(what: tuple[str, ...]) -> None:
         types = {name.partition("/")[2]: name for name in machine_types()} if "/" not in word else {}
         meant = closest(types.get(word, word), machine_types())
         raise BadInput(f"{word}: no such file or directory, and no machine type; {meant}")
-
-
-def _named(machine_type: str) -> str:
-    return machine_type.replace("/", "-").replace(".", "-").replace("_", "-").lower()
 
 
 def _nothing(what: tuple[str, ...]) -> str:

@@ -17,15 +17,7 @@ from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from function.cli.worlds.source import Source
-
-
-def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
-    for planned in results:
-        for _, desired in sorted(planned.response.desired.items()):
-            yield desired.resource
 
 
 def _as_data(planned: Planned) -> dict[str, Any]:
@@ -33,14 +25,6 @@ def _as_data(planned: Planned) -> dict[str, Any]:
     forecast = planned.forecast
     held = [pool.plain for pool in forecast.partly_held]
     return {**summary_of(planned), "placement": forecast.report(), "partlyHeld": held}
-
-
-def _estimates(results: list[Planned]) -> Iterator[str]:
-    """Pools whose GPUs a model does not fit, of deployments that no control plane holds."""
-    for planned in results:
-        manifest = planned.manifest
-        for _, _, path, message in () if manifest.stored else short_of_memory(planned):
-            yield f"{manifest.place(path)}: {manifest.short_title}: {message}"
 
 
 @click.command(cls=Command)
@@ -76,7 +60,13 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     planned = list(track(planning, "Planning", total=len(inputs.world.deployments)))
     chosen = inputs.titles(())
     results = [result for result in planned if not chosen or result.title in chosen]
-    code, estimates = worst_code(results, inputs.faults), list(_estimates(results))
+    code = worst_code(results, inputs.faults)
+    estimates = [
+        f"{manifest.place(path)}: {manifest.short_title}: {message}"
+        for result in results
+        if not result.manifest.stored  # One that a control plane holds runs, or says itself why not.
+        for manifest, _, path, message in short_of_memory(result)
+    ]
     if workloads:
         # Only then all handlers are needed.
         from function.cli.render.workloads import show_routes, show_workloads  # noqa: PLC0415
@@ -85,7 +75,10 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         if not show_routes(inputs, planned) and code == FINE:
             code = FINDINGS
     elif output == "yaml":
-        click.echo(yaml.safe_dump_all(_desired(results), sort_keys=False, width=1_000), nl=False)
+        resources = (
+            desired.resource for result in results for _, desired in sorted(result.response.desired.items())
+        )
+        click.echo(yaml.safe_dump_all(resources, sort_keys=False, width=1_000), nl=False)
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]
         data = {"deployments": deployments, "assumptions": inputs.world.notes}

@@ -68,7 +68,7 @@ def reconcile(
     _note_strangers(manifests)
     where = "the control plane" if live else "the files"
     if everyone:
-        chosen = _all(state)
+        chosen = [deployment for deployment in state.deployments if not deployment.deleting]
     else:
         chosen = _named(state, names, where) if names else _concerned(state, clusters, where)
     click.echo("".join(f"{target.kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
@@ -93,10 +93,6 @@ def _request(manifests: Manifests) -> Request:
         for name, kind in FLEET.items()
     }
     return Request(PlainDocument({}), required={**required, WATCHED: ()})
-
-
-def _all(state: FleetState) -> list[Deployment]:
-    return [deployment for deployment in state.deployments if not deployment.deleting]
 
 
 def _note_strangers(manifests: Manifests) -> None:

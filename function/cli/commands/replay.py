@@ -34,13 +34,6 @@ def _files(paths: tuple[str, ...]) -> list[Path]:
     return recordings
 
 
-def _load(path: Path) -> Recording:
-    try:
-        return loaded(path.read_bytes())
-    except (OSError, NoRecording) as error:
-        raise BadInput(f"{path}: {error}") from None
-
-
 def answer(recording: Recording) -> bytes:
     """Answer the recorded request with this version. Raises wire.MalformedRequest."""
     call = wire.decode(recording.request)
@@ -67,10 +60,10 @@ def _short(value: Any) -> str:
 
 
 def _replayed(path: Path) -> dict[str, Any]:
-    recording = _load(path)
     try:
+        recording = loaded(path.read_bytes())
         again = answer(recording)
-    except wire.MalformedRequest as error:
+    except (OSError, NoRecording, wire.MalformedRequest) as error:
         raise BadInput(f"{path}: {error}") from None
     differing = differences(readable(recording.response), readable(again))
     return {

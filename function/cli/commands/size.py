@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,12 +34,10 @@ from function.cli.text import answered, as_yaml, console, emit, escape, listed, 
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.cli.worlds.source import gather
-from function.cli.worlds.world import request_for, world_of
+from function.cli.worlds.world import Presented, world_of
 from function.deployment.forecast import forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from function.api import Device, Pool
     from function.cli.text import Screen
     from function.cli.worlds.source import Source
@@ -141,19 +140,15 @@ class SizedFleet:
 
     @cached_property
     def _pools(self) -> list[Pool]:
-        return list(self._published())
-
-    def _published(self) -> Iterator[Pool]:
+        pools: list[Pool] = []
         for cluster in self._world.clusters:
-            try:
-                pools = InferenceCluster.parse(cluster).pools
-            except Malformed:  # It takes nothing new, and was named when the fleet was read.
-                continue
-            yield from pools
+            with suppress(Malformed):  # It takes nothing new, and was named when the fleet was read.
+                pools += InferenceCluster.parse(cluster).pools
+        return pools
 
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-        request = request_for(self._world, _deployment(need, drivers))
+        request = Presented(self._world).request(_deployment(need, drivers))
         fits = [
             PoolFit(
                 fit.cluster,
@@ -308,12 +303,6 @@ def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
     return chosen
 
 
-def _list() -> None:
-    for name in models.names():
-        model = models.known_model(name)
-        click.echo(f"{name:29} {model.published:7g} B  {model.architecture.dtype:5}  {model.repository}")
-
-
 @click.command(cls=Command)
 @click.argument("model", metavar="MODEL|CONFIG.JSON", required=False, shell_complete=models.ModelNames())
 @reads_fleet
@@ -401,7 +390,9 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
     """
     if list_models:
-        _list()
+        for known in map(models.known_model, models.names()):
+            published = f"{known.published:7g} B  {known.architecture.dtype:5}"
+            click.echo(f"{known.name:29} {published}  {known.repository}")
         end((), findings=False)
     if not model:
         raise BadInput("name a model or its config.json; --list names the models")
@@ -419,7 +410,11 @@ def size(  # noqa: PLR0913 - one parameter per option
         need = _chosen(answer, gpu_memory, with_fleet=fleet is not None)
         wish = Wish(name, source.namespace or "default", replicas, image, repository)
         made = writable(manifest(sized, load_, need, selector(need, drivers), wish))
-        _write(made, remarks(sized, load_, need), output)
+        if output == "json":
+            emit(output, made)
+        else:  # The file itself says what in it is estimated.
+            comments = "".join(f"# {printable(line)}\n" for line in remarks(sized, load_, need))
+            click.echo(comments + as_yaml(made), nl=False)
         end(errors, findings=False)
     if output == "table":
         _show(sized, load_, answer, drivers, with_fleet=fleet is not None)
@@ -447,11 +442,3 @@ def _fleet(source: Source) -> tuple[SizedFleet | None, tuple[str, ...]]:
     manifests, _ = gather(source)
     errors = review(manifests)
     return SizedFleet(manifests), errors
-
-
-def _write(made: dict[str, Any], comments: list[str], output: str) -> None:
-    """The manifest as YAML that says what in it is estimated, or as data."""
-    if output == "json":
-        emit(output, made)
-    else:
-        click.echo("".join(f"# {printable(line)}\n" for line in comments) + as_yaml(made), nl=False)

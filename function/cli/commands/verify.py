@@ -76,10 +76,6 @@ def settings_of(config: dict[str, Any] | None) -> SchedulerConfig | None:
         return None
 
 
-def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
-    return Owner.of(deployment).owns(replica) and not replica.deleting
-
-
 def with_defaults(deployment: ModelDeployment, settings: SchedulerConfig) -> ModelDeployment:
     """Return a deployment with the policy that applies: what it leaves out, the function's input says."""
     defaults = settings.defaults.placement
@@ -102,8 +98,10 @@ def decisions(
             deployment = with_defaults(ModelDeployment.parse(manifest.content), settings)
         except Malformed:
             continue
-        name = deployment.namespace, deployment.name
-        own_replicas = tuple(replica for replica in by_owner[name] if _is_own(replica, deployment))
+        name, owner = (deployment.namespace, deployment.name), Owner.of(deployment)
+        own_replicas = tuple(
+            replica for replica in by_owner[name] if owner.owns(replica) and not replica.deleting
+        )
         wanted = tuple(replica_api.parse(PlainDocument(content)) for content in desired.get(name, ()))
         decided.append(Decided(deployment, own_replicas, wanted))
     return decided

@@ -13,9 +13,10 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import answered, console, counted, emit, escape
-from function.cli.worlds.apply import Apply, Commands, Script
+from function.cli.worlds.apply import Apply, Commands, one_after_another
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.inputs import FLEET, taken
+from function.cli.worlds.manifest import map_at
 from function.cli.worlds.manifests import load
 from function.cli.worlds.simulate import Difference, Simulation, compare, settle
 from function.cli.worlds.source import Origin, gather
@@ -130,27 +131,23 @@ class WhatIf:
     """What makes the changes, and what takes them back."""
 
 
-def changed_by(manifests: Manifests, changes: tuple[Change, ...]) -> Manifests:
-    """Make the changes, one after the other. Raises BadInput."""
-    for change in changes:
-        manifests = change.apply(manifests)
-    return manifests
-
-
 def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
     """The kubectl commands that make the changes, and those that take them back. Raises BadInput."""
-    script = Script()
+    parts = []
     for change in changes:
         before, manifests = manifests, change.apply(manifests)
-        script.parts.append(change.commands(before))
-    return script.commands
+        parts.append(change.commands(before))
+    return one_after_another(parts)
 
 
 def forecast_both(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None
 ) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    changed = taken(changed_by(manifests, changes), origin, needs=FLEET)
+    edited = manifests
+    for change in changes:
+        edited = change.apply(edited)
+    changed = taken(edited, origin, needs=FLEET)
     start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
     before = settle(replace(start.world, memo=changed.world.memo))
     after = settle(changed.world)
@@ -165,10 +162,8 @@ def forecast_both(
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
     identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
     for replica in manifests["ModelReplica"]:
-        spec = replica.content.get("spec")
-        cluster = spec.get("clusterName") if isinstance(spec, dict) else None
-        labels = replica.metadata.get("labels")
-        owner = labels.get(DEPLOYMENT_LABEL) if isinstance(labels, dict) else None
+        cluster = replica.spec.get("clusterName")
+        owner = map_at(replica.metadata, "labels").get(DEPLOYMENT_LABEL)
         if cluster in emptied and (replica.namespace, str(owner)) not in identities:
             yield f"{replica.namespace}/{replica.name} on {cluster}"
 

@@ -77,8 +77,10 @@ def _headline(forecast: Forecast, hints: list[Hint]) -> str:
         return f"{forecast.summary}, {held}. Nearest way to one: {_promise(hints[0])}"
     if hints:
         return f"{forecast.summary}. Nearest way to more: {_promise(hints[0])}"
-    findings = forecast.findings
-    return f"{forecast.summary}. {_capitalised(findings[0].message)}" if findings else message
+    if not forecast.findings:
+        return message
+    first = forecast.findings[0].message
+    return f"{forecast.summary}. {first[:1].upper()}{first[1:]}"
 
 
 def _amiss(out: Screen, forecast: Forecast, headline: str) -> None:
@@ -88,10 +90,6 @@ def _amiss(out: Screen, forecast: Forecast, headline: str) -> None:
     for condition in forecast.amiss:
         if condition.message not in headline:
             show_condition(out, condition)
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _promise(hint: Hint) -> str:

@@ -22,7 +22,7 @@ from function.cli.worlds.world import identity_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from function.api import Pool
     from function.cli.worlds.simulate import Simulation
@@ -274,7 +274,8 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
         order = sorted(held.items(), key=lambda item: (item[0][0], STATES.index(item[0][1])))
         listed = tuple((who, state, nodes) for (who, state), nodes in order)
         rows.append(PoolRow(pool.name, pool.class_name, pool.nodes, listed, _gpus(pool), pool.unusable))
-    return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), _region(cluster.labels))
+    region = next((cluster.labels[key] for key in REGION_LABELS if cluster.labels.get(key)), ELSEWHERE)
+    return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), region)
 
 
 def _gpus(pool: Pool) -> int:
@@ -286,48 +287,27 @@ def _gpus(pool: Pool) -> int:
     )
 
 
-def _region(labels: dict[str, str]) -> str:
-    return next((labels[key] for key in REGION_LABELS if labels.get(key)), ELSEWHERE)
+Answered = dict["Question | None", dict[str, Prospect]]
+"""Chances by cluster of deployments with equal needs, which are computed once."""
 
 
-def _cards(world: World, shares: Shares) -> Iterator[ClusterCard]:
-    for content in world.clusters:
-        try:
-            cluster = InferenceCluster.parse(content)
-        except Malformed as error:
-            note = Note("Unreadable", f"unreadable: {error}")
-            yield ClusterCard(str(content["metadata"]["name"]), (note,), ())
-        else:
-            yield _card(cluster, shares)
+def _prospects(forecast: Forecast, answered: Answered) -> dict[str, Prospect]:
+    """The chances of a deployment by cluster; empty where nothing may be placed."""
+    if not forecast.open:
+        return {}
+    question = forecast.question
+    if question not in answered:
+        rejections = forecast.rejections_of_another
+        answered[question] = {
+            name: Prospect(rejections[name].reason.name, rejection_phrase(rejections[name]))
+            if name in rejections
+            else Prospect("", "one more replica fits")
+            for name in sorted({*forecast.clusters, *rejections})
+        }
+    return answered[question]
 
 
-class _Prospects:
-    """The chances of deployments on every cluster; deployments with equal needs are computed once."""
-
-    def __init__(self) -> None:
-        self._answered: dict[Question | None, dict[str, Prospect]] = {}
-
-    def of(self, forecast: Forecast) -> dict[str, Prospect]:
-        """Return them by cluster; empty where nothing may be placed."""
-        if not forecast.open:
-            return {}
-        question = forecast.question
-        if question not in self._answered:
-            self._answered[question] = _prospects(forecast)
-        return self._answered[question]
-
-
-def _prospects(forecast: Forecast) -> dict[str, Prospect]:
-    rejections = forecast.rejections_of_another
-    return {
-        name: Prospect(rejections[name].reason.name, rejection_phrase(rejections[name]))
-        if name in rejections
-        else Prospect("", "one more replica fits")
-        for name in sorted({*forecast.clusters, *rejections})
-    }
-
-
-def _model(number: int, planned: Planned, prospects: _Prospects) -> DeploymentCard:
+def _model(number: int, planned: Planned, answered: Answered) -> DeploymentCard:
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return DeploymentCard(
         planned.title,
@@ -336,13 +316,19 @@ def _model(number: int, planned: Planned, prospects: _Prospects) -> DeploymentCa
         forecast.wanted,
         scheduled.reason if scheduled else "Unknown",
         scheduled.message if scheduled else "",
-        prospects.of(forecast),
+        _prospects(forecast, answered),
     )
 
 
-def _by_region(cards: Iterable[ClusterCard]) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
+def _regions(world: World, shares: Shares) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
+    """The clusters of every region by name; those without a region come last."""
     grouped: dict[str, list[ClusterCard]] = defaultdict(list)
-    for card in cards:
+    for content in world.clusters:
+        try:
+            card = _card(InferenceCluster.parse(content), shares)
+        except Malformed as error:
+            note = Note("Unreadable", f"unreadable: {error}")
+            card = ClusterCard(str(content["metadata"]["name"]), (note,), ())
         grouped[card.region].append(card)
     order = sorted(grouped, key=lambda region: (region == ELSEWHERE, region))
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
@@ -358,10 +344,10 @@ def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> Fle
     """
     listed = (plan for plan in settled.last if not chosen or plan.title in chosen)
     ordered = sorted(listed, key=lambda plan: plan.title)
-    prospects = _Prospects()
+    answered: Answered = {}
     tracked = track(enumerate(ordered), "Drawing", total=len(ordered))
-    models = [_model(number, plan, prospects) for number, plan in tracked]
-    regions = _by_region(_cards(world, _shares(world, settled.world)))
+    models = [_model(number, plan, answered) for number, plan in tracked]
+    regions = _regions(world, _shares(world, settled.world))
     model_names = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
     given = {plan.title for plan in settled.last}

@@ -64,7 +64,8 @@ def show_below(inputs: Inputs, planned: Planned) -> None:
 
 
 def _observed(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
-    return [workloads for workloads in workloads_of(inputs, replicas_of(planned)) if workloads.is_observed]
+    every = workloads_of(inputs, replicas_of(planned))
+    return [workloads for workloads in every if workloads.request.observed]
 
 
 def _as_data(workloads: ReplicaWorkloads) -> dict[str, Any]:

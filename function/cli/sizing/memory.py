@@ -164,15 +164,15 @@ LARGEST, MOST_LAYERS = 10**12, 10_000
 
 
 class _Reader:
-    """Reads numbers of a config and names the field that is wrong."""
+    """Reads numbers of a config and names the field that is wrong; of other types, a wrong one is unset."""
 
     def __init__(self, plain: dict[str, Any], file: str) -> None:
-        self._plain, self._file = plain, file
+        self.plain, self._file = plain, file
 
     def number(self, *names: str, default: int | None = None, most: int = LARGEST) -> int:
         """The first of several names that is there. Raises BadInput."""
         for name in names:
-            value = self._plain.get(name)
+            value = self.plain.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -185,22 +185,8 @@ class _Reader:
         return default
 
     def text(self, name: str) -> str:
-        value = self._plain.get(name)
+        value = self.plain.get(name)
         return value if isinstance(value, str) else ""
-
-    def texts(self, name: str) -> list[str]:
-        value = self._plain.get(name)
-        return [str(item) for item in value] if isinstance(value, list) else []
-
-    def map(self, name: str) -> dict[str, Any]:
-        value = self._plain.get(name)
-        return value if isinstance(value, dict) else {}
-
-    def flag(self, name: str) -> bool:
-        return self._plain.get(name) is True
-
-    def is_false(self, name: str) -> bool:
-        return self._plain.get(name) is False
 
 
 def _latent(read: _Reader) -> Latent | None:
@@ -235,13 +221,15 @@ def _experts(read: _Reader, width: int) -> Experts | None:
 def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
     """Return each layer's attention window: by `layer_types`, else by the model type's pattern."""
     window = read.number("sliding_window", default=0)
-    if not window or read.is_false("use_sliding_window"):
+    if not window or read.plain.get("use_sliding_window") is False:
         return ()
-    kinds = read.texts("layer_types")
-    if len(kinds) == layers:
+    kinds = read.plain.get("layer_types")
+    if isinstance(kinds, list) and len(kinds) == layers:
         return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
     # The last layer of each group looks at everything; Gemma 2 states no pattern, and has groups of two.
-    group = read.number("sliding_window_pattern", default=2 if read.text("model_type") == "gemma2" else 0)
+    group = read.number(
+        "sliding_window_pattern", default=2 if read.plain.get("model_type") == "gemma2" else 0
+    )
     if group:
         return tuple(window if (layer + 1) % group else 0 for layer in range(layers))
     first = read.number("max_window_layers", default=0)
@@ -249,13 +237,14 @@ def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
 
 
 def _dtype(read: _Reader) -> str:
-    method = read.map("quantization_config").get("quant_method")
+    stated = read.plain.get("quantization_config")
+    quantization: dict[str, Any] = stated if isinstance(stated, dict) else {}
+    method, bits = quantization.get("quant_method"), quantization.get("bits")
     if isinstance(method, str):
-        bits = read.map("quantization_config").get("bits")
         if method == "mxfp4":
             return "mxfp4"
         return "fp8" if method == "fp8" else "int8" if bits == 8 else "int4"  # noqa: PLR2004
-    name = read.text("torch_dtype") or read.text("dtype") or "bfloat16"
+    name = read.text("torch_dtype") or read.text("dtype")
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
 
 
@@ -281,7 +270,7 @@ def read_config(plain: object, file: str) -> Architecture:
         head=read.number("head_dim", default=hidden // heads),
         width=width,
         vocabulary=read.number("vocab_size"),
-        tied=read.flag("tie_word_embeddings"),
+        tied=plain.get("tie_word_embeddings") is True,
         context=read.number("max_position_embeddings", default=0),
         dtype=_dtype(read),
         latent=_latent(read),

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from function.api.expressible import DECODE_PORT, PORT
-from function.api.model import mapping
+from function.api.model import mapping, mappings
 from function.api.names import POOL_LABEL
 from function.cli.bad_input import nearest
 from function.cluster.drift import LiveRules, of_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
@@ -38,29 +38,22 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _across_nodes(manifest, manifests["WorkloadConfig"])
     rules = LiveRules(classes=[one.content for one in manifests["DeviceClass"]])
     for manifest in manifests["InferenceClass"]:
-        entries = _listed(mapping(manifest.content.get("spec")).get("devices"))
+        entries = mappings(manifest.spec.get("devices"))
         for code, message in of_classes(entries, rules):
             yield manifest, code, ("spec", "devices"), message
     clusters = {cluster.name for cluster in manifests["InferenceCluster"]}
     for manifest in manifests["ModelReplica"]:
-        name = mapping(manifest.content.get("spec")).get("clusterName")
+        name = manifest.spec.get("clusterName")
         if clusters and isinstance(name, str) and name not in clusters:
             message = f'no InferenceCluster "{name}" in the files'
             yield manifest, "UnknownCluster", ("spec", "clusterName"), message
 
 
-def _template(manifest: Manifest) -> dict[str, Any]:
-    return mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
-
-
-def _listed(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     """A ModelCache is looked for in the deployment's namespace; without it nothing new is placed."""
-    name = mapping(_template(manifest).get("modelCacheRef")).get("name")
-    if not caches or not isinstance(name, str) or (manifest.namespace, name) in _identities(caches):
+    name = mapping(manifest.replica_template.get("modelCacheRef")).get("name")
+    identities = {cache.identity for cache in caches}
+    if not caches or not isinstance(name, str) or (manifest.namespace, name) in identities:
         return
     elsewhere = [cache.namespace for cache in caches if cache.name == name]
     near = nearest(name, [cache.name for cache in caches if cache.namespace == manifest.namespace], most=1)
@@ -72,7 +65,7 @@ def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
 
 def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
     """Nodes that two pools select are counted twice, and take the pods of one (docs/clusters.md)."""
-    pools = _listed(mapping(manifest.content.get("spec")).get("nodePools"))
+    pools = mappings(manifest.spec.get("nodePools"))
     selectors = [mapping(pool.get("nodeSelector")) or {POOL_LABEL: pool.get("name")} for pool in pools]
     for at, selector in enumerate(selectors):
         for before, other in enumerate(selectors[:at]):
@@ -88,19 +81,15 @@ def _across_nodes(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advis
     """Yield wishes in WorkloadConfig that the scheduler cannot count (docs/api.md, acrossNodes)."""
     wishes = ("podsAcrossNodes", "replicasAcrossNodes")
     stated = [wish for config in configs for wish in wishes if config.content.get(wish) == "Required"]
-    for at, pool in enumerate(_listed(mapping(manifest.content.get("spec")).get("nodePools"))):
+    for at, pool in enumerate(mappings(manifest.spec.get("nodePools"))):
         if stated and pool.get("accounting") == "Device" and not pool.get("acrossNodes"):
             text = f"{stated[0]}: Required of WorkloadConfig is not counted on a pool that charges devices"
             yield manifest, "AcrossNodes", ("spec", "nodePools", at), f"{text}: say acrossNodes here"
 
 
-def _identities(manifests: Iterable[Manifest]) -> set[tuple[str, str]]:
-    return {manifest.identity for manifest in manifests}
-
-
 def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
     """So many replicas on so few clusters can never be placed (docs/api.md, maxReplicasPerCluster)."""
-    spec = mapping(manifest.content.get("spec"))
+    spec = manifest.spec
     most, wanted = mapping(spec.get("placement")).get("maxReplicasPerCluster"), spec.get("replicas")
     if not clusters or not isinstance(most, int) or not isinstance(wanted, int):
         return
@@ -112,12 +101,12 @@ def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
 
 def _decode_port(manifest: Manifest) -> Iterator[Advisory]:
     """A Decode engine has a sidecar on the serving port, so it listens elsewhere (docs/workloads.md)."""
-    for at, engine in enumerate(_listed(_template(manifest).get("engines"))):
+    for at, engine in enumerate(mappings(manifest.replica_template.get("engines"))):
         if engine.get("phase") != "Decode":
             continue
-        for number, member in enumerate(_listed(engine.get("members"))):
+        for number, member in enumerate(mappings(engine.get("members"))):
             pod = mapping(mapping(member.get("template")).get("spec"))
-            for place, container in enumerate(_listed(pod.get("containers"))):
+            for place, container in enumerate(mappings(pod.get("containers"))):
                 ports = _PORT.findall(_command(container))
                 if member.get("role") != "Worker" and (not ports or str(PORT) in ports):
                     steps = ("engines", at, "members", number, "template", "spec", "containers", place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from function.cli.live import BY_KIND
 from function.cli.worlds.manifest import Manifest, Manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from function.boundary import JsonObject
 
@@ -111,18 +111,10 @@ def _on(line: str, kubectl: str) -> str:
     return line if verb == line else f"{kubectl} {verb}"
 
 
-@dataclass(slots=True)
-class Script:
-    """Several changes, one after the other: the last is taken back first."""
-
-    parts: list[Commands] = field(default_factory=list)
-
-    @property
-    def commands(self) -> Commands:
-        """All of them."""
-        apply = [line for part in self.parts for line in part.apply]
-        revert = [line for part in reversed(self.parts) for line in part.revert]
-        return Commands(tuple(apply), tuple(revert))
+def one_after_another(parts: Sequence[Commands]) -> Commands:
+    """The commands of several changes: the last is taken back first."""
+    apply = tuple(line for part in parts for line in part.apply)
+    return Commands(apply, tuple(line for part in reversed(parts) for line in part.revert))
 
 
 def resource(kind: str, name: str, namespace: str = "") -> str:
@@ -337,8 +329,7 @@ def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]
 
 
 def _uses(cluster: Manifest, classes: set[str]) -> bool:
-    spec = cluster.content.get("spec")
-    pools = pools_of(spec.get("nodePools") if isinstance(spec, dict) else None)
+    pools = pools_of(cluster.spec.get("nodePools"))
     return any(pool.get("className") in classes for pool in pools.values())
 
 

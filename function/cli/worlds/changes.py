@@ -204,8 +204,7 @@ def _count_field(pool: JsonObject) -> str:
 
 def _section(manifests: Manifests, cluster: str, key: str) -> list[Any] | None:
     """A list of a cluster's spec; None where there is none."""
-    spec = existing(manifests, "InferenceCluster", ("", cluster)).content.get("spec")
-    listed = spec.get(key) if isinstance(spec, dict) else None
+    listed = existing(manifests, "InferenceCluster", ("", cluster)).spec.get(key)
     return listed if isinstance(listed, list) else None
 
 
@@ -231,6 +230,5 @@ class Replicas:
     def commands(self, manifests: Manifests) -> Commands:
         """Scale it."""
         where = (self.namespace, self.name)
-        spec = existing(manifests, "ModelDeployment", where).content.get("spec")
-        wanted = spec.get("replicas") if isinstance(spec, dict) else None
+        wanted = existing(manifests, "ModelDeployment", where).spec.get("replicas")
         return Commands((scale(*where, self.replicas),), (scale(*where, wanted),))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api import replica as replica_api
+from function.api.declared_cluster import DEFAULT_NODES
 from function.api.model import mapping, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 Classes: TypeAlias = "Mapping[str, Manifest]"
 """The InferenceClasses of the files, by name."""
 
-NODE_COUNT = 1
-"""Nodes of a pool that states none: the default of `spec.nodePools[].nodeCount` in the XRD."""
 PLACEHOLDER_GATEWAY = "gateway.invalid"
 """A gateway address that reaches nothing (RFC 2606)."""
 
@@ -72,7 +71,7 @@ def folded(assumptions: Iterable[Assumption]) -> Iterator[str]:
 def _nodes(pool: Mapping[str, Any]) -> int:
     """Published nodes: maxNodeCount, else nodeCount, else 1, as the platform publishes them."""
     stated = (pool.get(field) for field in ("maxNodeCount", "nodeCount"))
-    return whole(next((count for count in stated if count is not None), NODE_COUNT))
+    return whole(next((count for count in stated if count is not None), DEFAULT_NODES))
 
 
 def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, classes: Classes) -> Any:
@@ -200,14 +199,14 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
         return cluster
     declared = mapping(cluster.get("spec")).get("nodePools")
     by_name = {mapping(pool).get("name"): mapping(pool) for pool in declared or () if isinstance(pool, dict)}
-    stated = [{**_accounting(by_name.get(pool.get("name"), {})), **pool} for pool in pools]
+    charged_by = {name: pool["accounting"] for name, pool in by_name.items() if pool.get("accounting")}
+    stated = [
+        {"accounting": charged_by[pool.get("name")], **pool} if pool.get("name") in charged_by else pool
+        for pool in pools
+    ]
     from function.cluster.publish import charge  # noqa: PLC0415 - only for capacity: Published
 
     return {**cluster, "status": {**status, "gpuPools": charge(_name_of(cluster), stated, replicas)}}
-
-
-def _accounting(declared: Mapping[str, Any]) -> dict[str, Any]:
-    return {"accounting": declared["accounting"]} if declared.get("accounting") else {}
 
 
 def complete_all(manifests: Manifests) -> Completed:

@@ -230,14 +230,12 @@ def taken(
     errors = review(manifests, faults)
     explained = {place for issue in manifests.issues for place in issue.places}
     others = tuple(text for place, text in faults.items() if place not in explained)
-    pods = tuple(_unable(manifests))
+    pods = tuple(
+        f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {message}"
+        for manifest in manifests["ModelDeployment"]
+        if not manifest.stored  # Of one that a control plane holds, the conditions say it.
+        for path, _, message in mistakes_of(manifest)
+    )
     complain(capped((*others, *pods)))
     complain(folded(world.assumptions), "note")
     return Inputs(manifests, world, (*errors, *others, *pods), origin)
-
-
-def _unable(manifests: Manifests) -> Iterator[str]:
-    """Pods that cannot serve, of deployments that no control plane holds: such a one says how it is."""
-    for manifest in manifests["ModelDeployment"]:
-        for path, _, message in () if manifest.stored else mistakes_of(manifest):
-            yield f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {message}"

@@ -108,8 +108,17 @@ class Manifest:
     @property
     def metadata(self) -> dict[str, Any]:
         """Its metadata; empty when there is none to read."""
-        metadata = self.content.get("metadata")
-        return metadata if isinstance(metadata, dict) else {}
+        return map_at(self.content, "metadata")
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its spec; empty when there is none to read."""
+        return map_at(self.content, "spec")
+
+    @property
+    def replica_template(self) -> dict[str, Any]:
+        """The spec that a deployment has for each of its replicas; empty when there is none to read."""
+        return map_at(map_at(self.spec, "template"), "spec")
 
     @property
     def name(self) -> str:
@@ -151,8 +160,7 @@ class Manifest:
     @property
     def is_cut(self) -> bool:
         """Tell whether a snapshot left out of it what no decision reads."""
-        annotations = self.metadata.get("annotations")
-        return isinstance(annotations, dict) and SNAPSHOT in annotations
+        return SNAPSHOT in map_at(self.metadata, "annotations")
 
     @property
     def stored(self) -> bool:

@@ -21,7 +21,6 @@ from function.cli.worlds.parsing import parse_documents
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.boundary import JsonObject
     from function.cel import Selector
 
 
@@ -41,14 +40,9 @@ COMPOSED = {
 """Inputs of a step, and the kinds whose Compositions have such a step."""
 
 
-def is_composition(content: JsonObject) -> bool:
-    """Tell whether an object is a Composition of Crossplane."""
-    return content.get("kind") == COMPOSITION and str(content.get("apiVersion")).startswith(COMPOSITION_GROUP)
-
-
 def inputs_of(composition: Manifest) -> Iterator[Manifest]:
     """Every input of a step that is ours, as an object that knows where it stands."""
-    pipeline = map_at(composition.content, "spec").get("pipeline")
+    pipeline = composition.spec.get("pipeline")
     for number, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
         given = map_at(step, "input")
         kind, slip = head(given)
@@ -63,7 +57,9 @@ def take(manifests: Manifests, compositions: Iterable[Manifest]) -> None:
     manifests.step_inputs += [given for _, given in inputs]
     for config, composed in COMPOSED.items():
         if manifests[config]:
-            _note_several(manifests[config])
+            if len(manifests[config]) > 1:
+                titles = listed([manifest.title for manifest in manifests[config]])
+                note(f"{len(manifests[config])} {config}s are given ({titles}); the first is taken for all")
             continue
         chosen = _chosen(inputs, config, composed, manifests)
         if len({str(given.content) for given in chosen.values()}) > 1:
@@ -73,29 +69,19 @@ def take(manifests: Manifests, compositions: Iterable[Manifest]) -> None:
             manifests.by_kind[config] = [next(iter(chosen.values()))]
 
 
-def _note_several(given: list[Manifest]) -> None:
-    if len(given) > 1:
-        titles = listed([manifest.title for manifest in given])
-        note(f"{len(given)} {given[0].kind}s are given ({titles}); the first is taken for all")
-
-
 def _chosen(
     inputs: Iterable[tuple[Manifest, Manifest]], config: str, composed: tuple[str, ...], manifests: Manifests
 ) -> dict[str, Manifest]:
     """The inputs by the name of the Composition: of those in use, or of all where none is yet."""
     by_name: dict[str, Manifest] = {}
     for composition, given in sorted(inputs, key=lambda pair: pair[0].name):
-        type_ref = map_at(map_at(composition.content, "spec"), "compositeTypeRef")
+        type_ref = map_at(composition.spec, "compositeTypeRef")
         if given.kind == config and type_ref.get("kind") in composed:
             by_name[composition.name] = given
-    used = {_composition(composite) for kind in composed for composite in manifests[kind]}
+    # Crossplane 2 keeps the reference of a composite below spec.crossplane.
+    machineries = (map_at(composite.spec, "crossplane") for kind in composed for composite in manifests[kind])
+    used = {str(map_at(machinery, "compositionRef").get("name")) for machinery in machineries}
     return {name: given for name, given in by_name.items() if name in used} or by_name
-
-
-def _composition(composite: Manifest) -> str:
-    """The Composition of a composite; Crossplane 2 keeps it below spec.crossplane."""
-    machinery = map_at(map_at(composite.content, "spec"), "crossplane")
-    return str(map_at(machinery, "compositionRef").get("name"))
 
 
 GROUP = "modelplane.ai/"
@@ -266,7 +252,7 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
-    manifests = collect_texts(files, checked=checked)
+    manifests = collect(track(objects_of(files), "Reading"), checked=checked)
     for contradiction in manifests.contradictions:
         manifest = contradiction.manifest
         place = f"line {manifest.line()}: " if manifest.line() else ""
@@ -274,13 +260,8 @@ def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Man
     return manifests
 
 
-def collect_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
-    """Read files likewise, and list contradictions beside what was read first. Raises BadInput."""
-    return collect(track(objects_of(files), "Reading"), checked=checked)
-
-
 def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
-    """Sort objects that were read likewise. Raises BadInput."""
+    """Sort objects likewise, and list contradictions beside what was read first. Raises BadInput."""
     manifests = Manifests()
     by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
@@ -290,7 +271,11 @@ def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
         _, slip = head(written.content)
         if slip is not None and written.content.get("apiVersion"):
             manifests.issues.append(Issue(written, slip))
-        elif is_composition(written.content) and any(inputs_of(written)):
+        elif (
+            written.kind == COMPOSITION
+            and str(written.content.get("apiVersion")).startswith(COMPOSITION_GROUP)
+            and any(inputs_of(written))
+        ):
             twin = by_identity.setdefault((written.kind, "", written.name), written)
             if twin is written:
                 compositions.append(written)

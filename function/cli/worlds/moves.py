@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import track
-from function.cli.worlds.apply import Commands, Script, move, reconcile_until
+from function.cli.worlds.apply import Commands, move, one_after_another, reconcile_until
 from function.cli.worlds.simulate import after, one_round, outcome
 from function.cli.worlds.world import identity_of
 
@@ -59,8 +59,8 @@ class Advice:
     @property
     def commands(self) -> Commands:
         """The commands of the moves: the movers wait while the deployment takes the room."""
-        script = Script([move(*_named(moved.deployment), moved.replica) for moved in self.moves])
-        waiting = script.commands
+        moves = [move(*_named(moved.deployment), moved.replica) for moved in self.moves]
+        waiting = one_after_another(moves)
         resume = dict.fromkeys(waiting.revert)
         command = reconcile_until(*_named(self.deployment), self.after)
         return Commands((*dict.fromkeys(waiting.apply), *command, *resume), tuple(resume))

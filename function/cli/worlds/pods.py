@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.expressible import PORT
 from function.api.model import mapping, mappings
+from function.api.workload import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,14 +87,7 @@ class EngineMember:
 
     def flag(self, names: Iterable[str]) -> str:
         """The value of the first of several flags that is given; "" for none. The last time counts."""
-        words = self.words
-        for name in names:
-            for at in range(len(words) - 1, -1, -1):
-                if words[at].startswith(f"{name}="):
-                    return words[at].partition("=")[2].strip("'\"")
-                if words[at] == name and at + 1 < len(words):
-                    return words[at + 1]
-        return ""
+        return flag_value(self.words, names).strip("'\"")
 
     def number(self, names: Iterable[str]) -> int:
         """The value of a flag as a number; 1 where it has none."""
@@ -128,7 +122,7 @@ def _is_network(request: dict[str, Any]) -> bool:
 
 def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
     """Every engine of every shape, with its path."""
-    template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
+    template = manifest.replica_template
     shapes: list[tuple[FieldPath, dict[str, Any]]] = [(SPEC, template)]
     shapes += [
         ((*SPEC, "alternatives", at), shape)
@@ -146,7 +140,7 @@ def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
 
 def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
     """Yield the mistakes that keep a deployment's pods from serving, whatever fleet they are on."""
-    template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
+    template = manifest.replica_template
     brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
     for path, engine in _engines(manifest):
         members = _members(path, engine)

@@ -35,16 +35,13 @@ class Unready(NamedTuple):
 def unready_of(planned: Planned) -> list[Unready]:
     """The replicas of a planned deployment that stay and are not Ready, by name."""
     staying = {row.name for row in planned.forecast.standing if not row.is_new}
-    return sorted(unready for unready in _observed(planned) if unready.name in staying)
-
-
-def _observed(planned: Planned) -> Iterator[Unready]:
-    for document in planned.request.observed.values():
-        plain = document.plain()
+    unready = []
+    for plain in (document.plain() for document in planned.request.observed.values()):
         if plain.get("kind") == "ModelReplica":
             replica = parse_replica(PlainDocument(plain))
-            if replica.ready is not True:
-                yield Unready(replica.name, replica.cluster, obstacle(plain))
+            if replica.ready is not True and replica.name in staying:
+                unready.append(Unready(replica.name, replica.cluster, obstacle(plain)))
+    return sorted(unready)
 
 
 def obstacle(plain: JsonObject) -> str:
@@ -184,8 +181,7 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
     """Read what stands; of a deployment that cannot be read, what can."""
     metadata, status = mapping(deployment.get("metadata")), mapping(deployment.get("status"))
     wanted = mapping(deployment.get("spec")).get("replicas", 1)
-    listed = status.get("conditions")
-    listed = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    listed = conditions_of(status)
     conditions = {
         str(entry.get("type")): ConditionState(
             *(str(entry.get(key) or "") for key in ("status", "reason", "message"))
@@ -229,30 +225,20 @@ def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
         condition = after.conditions.get(name)
         if condition != before.conditions.get(name):
-            yield StateChange("Condition", name, _phrase(condition) if condition else "removed")
-
-
-def _phrase(condition: ConditionState) -> str:
-    """`True: AllReplicasReady: 3 of 3 ready`."""
-    return ": ".join(filter(None, (condition.status, condition.reason, condition.message)))
+            yield StateChange("Condition", name, ": ".join(filter(None, condition or ("removed",))))
 
 
 # Say how a plan ended: the exit code of `plan` and `why`, and the first fields of their data.
 
 PLACED, SHORTFALL = 0, 2
-_WORST = (PLACED, SHORTFALL, BAD_INPUT)
 
 
 def worst_code(results: Iterable[Planned], faults: Collection[str]) -> int:
     """The exit code of several plans from files with some faults: that of the worst."""
-    codes = [_code(planned) for planned in results]
-    return max([*codes, BAD_INPUT if faults else PLACED], key=_WORST.index)
-
-
-def _code(planned: Planned) -> int:
-    if not planned.forecast.valid:
+    forecasts = [planned.forecast for planned in results]
+    if faults or not all(forecast.valid for forecast in forecasts):
         return BAD_INPUT
-    return PLACED if planned.forecast.complete else SHORTFALL
+    return PLACED if all(forecast.complete for forecast in forecasts) else SHORTFALL
 
 
 def summary_of(planned: Planned) -> dict[str, Any]:

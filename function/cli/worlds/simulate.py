@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.boundary import JsonObject
-    from function.cli.worlds.manifest import Manifest
     from function.cli.worlds.world import Planned
 
 
@@ -73,15 +72,12 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
     """Let Crossplane do what was planned."""
     changed = dict(_changes(planned))
     made = [resource for plan in planned for resource in _made(plan)]
-    return replace(
-        world,
-        replicas=[*_standing(world.replicas, changed), *_of_kind(made, "ModelReplica")],
-        endpoints=[*_standing(world.endpoints, changed), *_of_kind(made, "ModelEndpoint")],
-    )
-
-
-def _of_kind(made: list[JsonObject], kind: str) -> list[JsonObject]:
-    return [resource for resource in made if resource["kind"] == kind]
+    stand: dict[str, list[JsonObject]] = {}
+    for kind, objects in (("ModelReplica", world.replicas), ("ModelEndpoint", world.endpoints)):
+        remaining = (changed.get(_key(before), before) for before in objects if not is_deleting(before))
+        stand[kind] = [now for now in remaining if now is not None]
+        stand[kind] += [resource for resource in made if resource["kind"] == kind]
+    return replace(world, replicas=stand["ModelReplica"], endpoints=stand["ModelEndpoint"])
 
 
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
@@ -113,30 +109,14 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
     return observed if updated == observed else updated
 
 
-def _standing(objects: list[JsonObject], changed: dict[ObjectKey, JsonObject | None]) -> Iterator[JsonObject]:
-    """Return the objects that remain: neither deleted now nor being deleted before."""
-    for before in objects:
-        now = changed.get(_key(before), before)
-        if now is not None and not is_deleting(before):
-            yield now
-
-
 def _made(planned: Planned) -> Iterator[JsonObject]:
     """The objects that were not there before, as they stand once they are Ready."""
+    uid = planned.manifest.metadata.get("uid")
+    owned = {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
     for key, desired in sorted(planned.response.desired.items()):
-        if key in planned.request.observed:
-            continue
-        metadata = {
-            **desired.resource["metadata"],
-            "annotations": {KEY_ANNOTATION: key},
-            **_owners(planned.manifest),
-        }
-        yield {**desired.resource, "metadata": metadata, "status": READY}
-
-
-def _owners(deployment: Manifest) -> JsonObject:
-    uid = deployment.metadata.get("uid")
-    return {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
+        if key not in planned.request.observed:
+            metadata = {**desired.resource["metadata"], "annotations": {KEY_ANNOTATION: key}, **owned}
+            yield {**desired.resource, "metadata": metadata, "status": READY}
 
 
 # Compare two simulations: what a change moves, what gets stuck, which endpoints disappear.

@@ -29,11 +29,6 @@ class Source:
     """Only deployments of this namespace are asked about; empty: of all."""
 
     @property
-    def is_live(self) -> bool:
-        """Tell whether a control plane is read: it was named, or there are no files."""
-        return bool(self.target.context or self.target.kubeconfig or not self.files)
-
-    @property
     def words(self) -> str:
         """The words of a command line that read the same again; many files are only hinted at."""
         files = self.files if len(self.files) <= NAMED else ()
@@ -61,7 +56,7 @@ class Origin:
 def gather(source: Source) -> tuple[Manifests, Origin]:
     """Read the files and the control plane; a file's object is put over the live one. Raises BadInput."""
     files = load(source.files) if source.files else None
-    if files is not None and not source.is_live:
+    if files is not None and not (source.target.context or source.target.kubeconfig):
         if not files["InferenceCluster"]:
             note("the files have no InferenceCluster; --context puts them over a control plane's")
         return files, Origin(only=source.namespace, words=source.words)

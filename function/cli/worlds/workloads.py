@@ -49,11 +49,6 @@ class ReplicaWorkloads:
         """The cluster it is on."""
         return str(mapping(self.replica.get("spec")).get("clusterName"))
 
-    @property
-    def is_observed(self) -> bool:
-        """Tell whether the files hold anything of it below its cluster."""
-        return bool(self.request.observed)
-
     def manifests(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield key and manifest of everything that would be applied on its cluster."""
         for key, desired in self.response.desired.items():
@@ -81,7 +76,9 @@ def replicas_of(planned: Planned) -> list[JsonObject]:
             continue
         held = planned.request.observed.get(key)
         existing = held.plain() if held is not None else {}
-        metadata = {**desired.resource["metadata"], **_identity(mapping(existing.get("metadata")))}
+        stored = mapping(existing.get("metadata"))
+        identity = {key: stored[key] for key in ("name", "uid", "creationTimestamp") if stored.get(key)}
+        metadata = {**desired.resource["metadata"], **identity}
         workloads.append(
             {**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))}
         )
@@ -89,25 +86,20 @@ def replicas_of(planned: Planned) -> list[JsonObject]:
 
 
 def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[ReplicaWorkloads]:
-    """Ask the handler of replicas about each."""
-    return [_composed(inputs, replica) for replica in replicas]
-
-
-def _identity(metadata: JsonObject) -> JsonObject:
-    return {key: metadata[key] for key in ("name", "uid", "creationTimestamp") if metadata.get(key)}
-
-
-def _composed(inputs: Inputs, replica: JsonObject) -> ReplicaWorkloads:
+    """Ask the handler of replicas about each, with the pods it would be told of (`diagnose: Pods`)."""
     configs = inputs.manifests["WorkloadConfig"]
     config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
-    first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
-    clusters, assumed = _cluster(inputs, replica)
-    required = {
-        requirement.name: tuple(map(PlainDocument, _delivered(inputs, requirement, clusters)))
-        for requirement in declared(first)
-    }
-    request = replace(first, required=required)
-    return ReplicaWorkloads(replica, request, run(request), assumed)
+    answers = []
+    for replica in replicas:
+        first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
+        clusters, assumed = _cluster(inputs, replica)
+        required = {
+            requirement.name: tuple(map(PlainDocument, _delivered(inputs, requirement, clusters)))
+            for requirement in declared(first)
+        }
+        request = replace(first, required=required)
+        answers.append(ReplicaWorkloads(replica, request, run(request), assumed))
+    return answers
 
 
 def _observed(inputs: Inputs, replica: JsonObject) -> dict[str, PlainDocument]:

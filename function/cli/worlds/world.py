@@ -71,16 +71,15 @@ class Planned:
         return f"{self.manifest.namespace}/{self.manifest.name}"
 
 
-def _turn(manifest: Manifest) -> tuple[str, str, str]:
-    return turn(str(manifest.metadata.get("creationTimestamp") or ""), manifest.namespace, manifest.name)
-
-
 def world_of(manifests: Manifests) -> World:
     """Take the files as the state of a control plane. Raises BadInput."""
     completed = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
     return World(
-        deployments=sorted(manifests["ModelDeployment"], key=_turn),
+        deployments=sorted(
+            manifests["ModelDeployment"],
+            key=lambda one: turn(str(one.metadata.get("creationTimestamp") or ""), *one.identity),
+        ),
         clusters=completed.clusters,
         replicas=[manifest.content for manifest in manifests["ModelReplica"]],
         endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
@@ -128,13 +127,14 @@ def is_deleting(content: dict[str, Any]) -> bool:
     return bool(map_at(content, "metadata").get("deletionTimestamp"))
 
 
-class _Presented:
+class Presented:
     """A world as Crossplane would present it to one deployment after the other.
 
     What does not depend on the deployment is put together once, and not for each of hundreds.
     """
 
     def __init__(self, world: World) -> None:
+        """Take a world; `add` lets it grow, and with it the world's own list of replicas."""
         self._world = world
         self._clusters = tuple(map(PlainDocument, world.clusters))
         by_charges = (world.config or {}).get("capacity") == "Published"
@@ -207,25 +207,15 @@ class _Presented:
         return map(PlainDocument, held[kind])
 
 
-def request_for(world: World, deployment: Manifest) -> Request:
-    """The last request that Crossplane would send for one deployment: all it requires is delivered."""
-    return _Presented(world).request(deployment)
-
-
-def _taken(deployment: Manifest, made: Forecast) -> Iterator[dict[str, Any]]:
-    """The replicas that were placed, as the later deployments see them."""
-    for row in made.placed:
-        resource = made.response.desired[row.key].resource
-        owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
-        yield {**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}}
-
-
 def plan_all(world: World, *, reuse: ParseMemo | None = None) -> Iterator[Planned]:
     """Plan every deployment, the oldest first. `reuse`: another memory than the world's own."""
-    presented, memo = _Presented(world), reuse or world.memo
+    presented, memo = Presented(world), reuse or world.memo
     for deployment in world.deployments:
         request = presented.request(deployment)
         made = forecast(request, reuse=memo, shared=memo.shared)
-        for content in _taken(deployment, made):
-            presented.add(content)
+        # The later deployments see what was placed as the API server would store it, with its owner.
+        owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
+        for row in made.placed:
+            resource = made.response.desired[row.key].resource
+            presented.add({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
         yield Planned(deployment, request, made)
