@@ -151,19 +151,18 @@ class Pool:
     def parts(self) -> list[Any]:
         """The pool's name, its number of nodes, and the text that decides which engines fit."""
         published = None if self.devices is None else [_device_parts(device) for device in self.devices]
-        parts = [
-            *(
-                self.name,
-                (self.nodes, self.unusable, self.to_come) if self.unusable or self.to_come else self.nodes,
-                self.class_name,
-                self.attributes,
-                self.accounting,
-                self.fabrics,
-            ),
+        uneven = self.unusable or self.to_come
+        return [
+            self.name,
+            (self.nodes, self.unusable, self.to_come) if uneven else self.nodes,
+            self.class_name,
+            self.attributes,
+            self.accounting,
+            self.fabrics,
             published,
+            *([self.cel_version] if self.cel_version else []),
+            *(["across nodes"] if self.across_nodes else []),
         ]
-        parts = [*parts, self.cel_version] if self.cel_version else parts
-        return [*parts, "across nodes"] if self.across_nodes else parts
 
 
 FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
@@ -178,35 +177,26 @@ def completed(published: PublishedPool, declared: NodePool | None, cel_version: 
         attributes = {**(declared.attributes or {}), **attributes}
         accounting = accounting or declared.accounting
         fabric = fabric or declared.fabric
+    devices, shared = published.devices, None
+    if devices is not None:  # A device list that occurs once shares what it has with no other.
+        shared = devices.shared if isinstance(devices, DeviceList) else SharedDevices(devices, 0)
+        if cel_version:
+            devices = tuple(device.read_by(cel_version) for device in devices)
     infiniband = fabric.infiniband.fabric if fabric and fabric.type in ("", "InfiniBand") else ""
     return Pool(
         name=published.name,
         nodes=published.nodes,
-        devices=_read_by(published.devices, cel_version),
+        devices=devices,
         class_name=published.class_name or (declared.class_name if declared else ""),
         attributes=attributes,
         accounting=accounting or "Node",
         fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
         cel_version=cel_version,
         across_nodes=bool(declared and declared.across_nodes),
-        shared=_shared(published.devices),
+        shared=shared,
         unusable=published.unusable,
         to_come=published.to_come,
     )
-
-
-def _shared(devices: tuple[Device, ...] | None) -> SharedDevices | None:
-    """Return what a device list shares; one that is like no other shares it with nobody."""
-    if devices is None or isinstance(devices, DeviceList):
-        return devices.shared if devices is not None else None
-    return SharedDevices(devices, 0)
-
-
-def _read_by(devices: tuple[Device, ...] | None, cel_version: str) -> tuple[Device, ...] | None:
-    """Return the devices as selectors of the cluster's release see them."""
-    if not cel_version or devices is None:
-        return devices
-    return tuple(device.read_by(cel_version) for device in devices)
 
 
 def _device_parts(device: Device) -> list[Any]:
@@ -276,7 +266,7 @@ class InferenceCluster(Model):
 
     @model_validator(mode="after")
     def _pool_names(self) -> InferenceCluster:
-        names = [pool.name for pool in self.status.gpu_pools or ()] if self.status else []
+        names = [pool.name for pool in self.published]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f'status.gpuPools: the name "{twice[0]}" is published twice')
@@ -335,15 +325,19 @@ class InferenceCluster(Model):
         published = (self.status.attributes if self.status else None) or {}
         return {**(self.spec.attributes or {}), **published}
 
+    @property
+    def published(self) -> tuple[PublishedPool, ...]:
+        """What `status.gpuPools` says, as it stands there; none where nothing is published."""
+        return (self.status.gpu_pools or ()) if self.status else ()
+
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
-        """The published pools, in the order they are published.
+        """The published pools as the scheduler sees them, in the order they are published.
 
         One that the declaration no longer has is left out: what would be placed there would be mismatched.
         """
         declared = {pool.name: pool for pool in self.spec.node_pools or ()}
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        usable = (pool for pool in published if not declared or pool.name in declared)
+        usable = (pool for pool in self.published if not declared or pool.name in declared)
         cel_version = self.spec.cel_version or ""
         return tuple(completed(pool, declared.get(pool.name), cel_version) for pool in usable)
 
@@ -377,34 +371,29 @@ class InferenceCluster(Model):
     @cached_property
     def overcommitted(self) -> frozenset[str]:
         """The pools that hold more than they have, as far as the cluster says so."""
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        return frozenset(pool.name for pool in published if pool.overcommitted is True)
+        return frozenset(pool.name for pool in self.published if pool.overcommitted is True)
 
     @cached_property
     def exceeded(self) -> frozenset[str]:
         """The pools that hold more than can be used of them, as far as the cluster says so."""
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        return frozenset(pool.name for pool in published if mapping(pool.usable).get("exceeded") is True)
+        return frozenset(pool.name for pool in self.published if mapping(pool.usable).get("exceeded") is True)
 
     @cached_property
     def unusable_nodes(self) -> dict[tuple[str, str], int]:
         """Nodes that new replicas cannot count on, by its name and the pool's: of pools that have some."""
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        lacking = (pool for pool in published if pool.usable is not None and pool.unusable)
+        lacking = (pool for pool in self.published if pool.usable is not None and pool.unusable)
         return {(self.name, pool.name): pool.unusable for pool in lacking}
 
     @cached_property
     def nodes_to_come(self) -> dict[tuple[str, str], int]:
         """Nodes that are added once they are needed, by its name and the pool's: of pools that have some."""
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        growing = (pool for pool in published if pool.usable is not None and pool.to_come)
+        growing = (pool for pool in self.published if pool.usable is not None and pool.to_come)
         return {(self.name, pool.name): pool.to_come for pool in growing}
 
     @cached_property
     def awaiting(self) -> frozenset[str]:
         """The pools that hold more than is there yet, as far as the cluster says so."""
-        published = (self.status.gpu_pools or ()) if self.status else ()
-        return frozenset(pool.name for pool in published if mapping(pool.usable).get("awaiting") is True)
+        return frozenset(pool.name for pool in self.published if mapping(pool.usable).get("awaiting") is True)
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:
@@ -422,9 +411,8 @@ class InferenceCluster(Model):
 
         Most clusters state it nowhere: their pools are not completed to learn that.
         """
-        published = (self.status.gpu_pools or ()) if self.status else ()
         stated = {
-            *(pool.accounting for pool in published),
+            *(pool.accounting for pool in self.published),
             *(declared.accounting for declared in self.spec.node_pools or ()),
         }
         return "Device" in stated and any(pool.accounting == "Device" for pool in self.pools)
@@ -432,7 +420,7 @@ class InferenceCluster(Model):
     @property
     def shared(self) -> Iterator[SharedDevices]:
         """The device lists that the cluster publishes and may share with other clusters."""
-        for pool in (self.status.gpu_pools or ()) if self.status else ():
+        for pool in self.published:
             if isinstance(pool.devices, DeviceList):
                 yield pool.devices.shared
 

@@ -98,16 +98,12 @@ def whole(value: object) -> int:
     return int(value)
 
 
-def never_negative(value: object) -> int:
-    """Read a published node count: negative counts as 0 (the rule of counting capacity)."""
-    return max(0, whole(value))
-
-
 MAX_COUNT, MAX_NODES = 1_000_000, 1_000_000_000
 
 Whole = Annotated[int, BeforeValidator(whole)]
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_COUNT)]
-Nodes = Annotated[int, BeforeValidator(never_negative), Field(le=MAX_NODES)]
+Nodes = Annotated[int, BeforeValidator(lambda value: max(0, whole(value))), Field(le=MAX_NODES)]
+"""A published node count: a negative one counts as 0, the rule of counting capacity."""
 Flag = StrictBool
 Name = Annotated[str, Field(min_length=1)]
 

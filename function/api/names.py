@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
@@ -163,7 +163,8 @@ def read_destination(url: str) -> Destination:
     except ValueError:
         raise ValueError("no URL can be read in it") from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise ValueError(f"expected a URL that begins with http:// or https://, found {_scheme(parts)}")
+        scheme = shown(f"{parts.scheme}:") if parts.scheme else "no scheme"
+        raise ValueError(f"expected a URL that begins with http:// or https://, found {scheme}")
     if "@" in parts.netloc:
         raise ValueError("credentials in a URL are not sent: leave them out")
     family, address = _host(parts.hostname or "")
@@ -185,10 +186,6 @@ def bracketed(address: str) -> str:
     return f"[{address}]" if bare else address
 
 
-def _scheme(parts: SplitResult) -> str:
-    return shown(f"{parts.scheme}:") if parts.scheme else "no scheme"
-
-
 def _host(host: str) -> tuple[str, str]:
     try:
         address = ip_address(host)
@@ -196,13 +193,9 @@ def _host(host: str) -> tuple[str, str]:
         return "FQDN", _name(host)
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
         raise ValueError(f"a gateway sends nothing to {address}: it is loopback, link-local or multicast")
-    return _family(address), str(address)
-
-
-def _family(address: IPv4Address | IPv6Address) -> str:
     if isinstance(address, IPv6Address) and (address.scope_id or address.ipv4_mapped):
         raise ValueError(f"expected an IPv6 address without a zone or an IPv4 address in it, found {address}")
-    return f"IPv{address.version}"
+    return f"IPv{address.version}", str(address)
 
 
 def _name(host: str) -> str:

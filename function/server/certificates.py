@@ -60,17 +60,13 @@ class Certificates:
         except (OSError, ValueError) as error:
             fault = _reason(error)
         if fault:
-            self._keep(signature, fault)
+            if self._kept != (signature, fault):  # It is said once why files are not taken.
+                self._kept = (signature, fault)
+                self._log.warning("certificates kept", reason=fault)
             return None
         self._signature, self._kept = signature, None
         self._log.info("certificates reloaded")
         return configuration
-
-    def _keep(self, signature: object, reason: str) -> None:
-        """Say once why files are not taken."""
-        if self._kept != (signature, reason):
-            self._kept = (signature, reason)
-            self._log.warning("certificates kept", reason=reason)
 
     def _fault(self) -> str:
         """Return why the certificate or the authority is not valid now, "" where both are. Raises OSError.

@@ -96,14 +96,6 @@ END: Any = grpc.aio.EOF  # type: ignore[attr-defined] # grpc-stubs lacks it
 """What is read where the client sends no more."""
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the loop of this thread; None where there is none."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 class Message:
     """A message that was received, and the room it takes. It is released once, from any thread."""
 
@@ -168,7 +160,11 @@ class Intake:
     def released(self, size: int) -> None:
         """Give room back, from any thread."""
         assert self._loop is not None  # noqa: S101 - something was received
-        if _running_loop() is self._loop:
+        try:
+            here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:  # A worker's thread has no loop.
+            here = None
+        if here is self._loop:
             self._give_back(size)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._give_back, size)

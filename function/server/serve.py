@@ -60,22 +60,17 @@ class Silence:
 
 def rehearse(answer: Callable[[bytes], bytes]) -> None:
     """Have the made-up request answered: three replicas wanted, one there; a full and a tainted cluster."""
-    content = _request().SerializeToString()
-    for _ in range(TIMES):
-        answer(content)
-
-
-def _request() -> Any:
-    deployment = _deployment()
     clusters = [_cluster("first", 1), _cluster("second", 8), _cluster("third", 0, taints=[_TAINT])]
     request = messages.Request()
-    request.observed.composite.resource = write.struct(deployment)
+    request.observed.composite.resource = write.struct(_deployment())
     request.observed.resources["replica-first-0"].resource = write.struct(_replica())
     request.input = write.struct(INPUT)
     for name, items in {CLUSTERS: clusters, REPLICAS: [_replica()]}.items():
         for item in items:
             request.required_resources[name].items.add(resource=write.struct(item))
-    return request
+    content = request.SerializeToString()
+    for _ in range(TIMES):
+        answer(content)
 
 
 _TAINT = {"key": "maintenance", "effect": "NoSchedule"}

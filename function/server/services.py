@@ -136,9 +136,6 @@ class Runner:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
 
-        def work() -> bytes:
-            return self._function.answer(message.take())
-
         def ended(job: Future[bytes]) -> None:
             self._jobs.discard(job)
             if not loop.is_closed():
@@ -158,7 +155,7 @@ class Runner:
             if answer.cancelled():
                 job.cancel()
 
-        job = self._pool.submit(work)
+        job = self._pool.submit(lambda: self._function.answer(message.take()))
         self._jobs.add(job)
         job.add_done_callback(ended)
         answer.add_done_callback(given_up)

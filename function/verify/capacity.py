@@ -36,7 +36,8 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
     free = {where: published[where].nodes for where in over if published[where].accounting == "Node"}
     held: Counter[tuple[str, str]] = Counter()
     gives_way: set[NamespacedName] = set()
-    for replica in sorted(living, key=_right):
+    # Who cannot give way has the right to its nodes first; the others have it by creation.
+    for replica in sorted(living, key=lambda one: (_never_ready(one), one.created, one.namespace, one.name)):
         nodes = {where: count for where, count in held_by(replica).items() if where in over}
         crowded = any(
             where not in free or held[where] + count > free[where] for where, count in nodes.items()
@@ -50,11 +51,6 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
 
 def _never_ready(replica: ModelReplica) -> bool:
     return replica.whole and replica.ready is not True and not replica.was_ready
-
-
-def _right(replica: ModelReplica) -> tuple[bool, str, str, str]:
-    """Who has the right to nodes: first who cannot give way, then by creation."""
-    return (_never_ready(replica), replica.created, replica.namespace, replica.name)
 
 
 def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> Iterator[ModelReplica]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Taint
+from function.api import InferenceCluster, ModelDeployment, ModelReplica, Taint
 from function.api.deployment import ReplicaShape
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Malformed
+from function.api.model import mapping, mappings
 from function.api.text import seconds_of
 from function.api.workload import Workload
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
@@ -23,7 +24,7 @@ def deadline(state: State, deployment: ModelDeployment) -> int | None:
     if policy is None or policy.evacuate is None:
         return None
     alive = [cluster for cluster in state.clusters.values() if not cluster.deleting]
-    beats = [beat for item in alive if (beat := _beat(item)) is not None]
+    beats = [beat for item in alive if (beat := item.heartbeat) is not None]
     after = policy.evacuate.after_seconds
     cut_off = 2 * sum(beat >= max(beats) - after for beat in beats) < len(beats)
     if len(beats) <= 1 or cut_off:
@@ -32,19 +33,9 @@ def deadline(state: State, deployment: ModelDeployment) -> int | None:
     return max(reached) - after
 
 
-def _beat(cluster: InferenceCluster) -> int | None:
-    return seconds_of(cluster.status.heartbeat) if cluster.status else None
-
-
 def lost(cluster: InferenceCluster, before: int) -> bool:
     """Tell whether nothing was heard of a cluster since, and nobody says that it is reached."""
-    readings = (
-        [condition.status for condition in cluster.status.conditions if condition.type == "ClusterReachable"]
-        if (cluster.status)
-        else []
-    )
-    beat = _beat(cluster)
-    return beat is not None and beat < before and set(readings) != {"True"}
+    return cluster.heartbeat is not None and cluster.heartbeat < before and not cluster.reached
 
 
 def evacuable(cluster: InferenceCluster, replica: ModelReplica, before: int) -> bool:
@@ -137,26 +128,18 @@ def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: Infer
 
 def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:
     """Why the weights of the deployment's cache are not to be expected there."""
-    if deployment.cache:
-        cache = state.caches.get((deployment.namespace, deployment.cache))
-        footprint = cache.spec.cluster_selector.match_labels if cache else None
-        if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
-            yield f"ModelCache {deployment.cache} is not staged there"
-        policy = deployment.spec.placement
-        if policy and policy.cache == "Require" and not (cache and _hydrated(cache, cluster.name)):
+    if not deployment.cache:
+        return
+    cache = state.caches.get((deployment.namespace, deployment.cache))
+    footprint = cache.footprint if cache else None
+    if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
+        yield f"ModelCache {deployment.cache} is not staged there"
+    policy = deployment.spec.placement
+    if policy and policy.cache == "Require":
+        listed = mappings(mapping(cache.status).get("clusters")) if cache else []
+        phases = [entry.get("phase") for entry in listed if entry.get("name") == cluster.name]
+        if phases != ["Ready"]:  # Listed twice, nothing is known of it.
             yield f"ModelCache {deployment.cache} is not Ready there"
-
-
-def _hydrated(cache: ModelCache, cluster: str) -> bool:
-    """Tell whether the cache's status says Ready for the cluster, and nothing else."""
-    status = cache.status if isinstance(cache.status, dict) else {}
-    listed = status.get("clusters") if isinstance(status.get("clusters"), list) else []
-    phases = [
-        entry.get("phase")
-        for entry in listed or []
-        if isinstance(entry, dict) and entry.get("name") == cluster
-    ]
-    return phases == ["Ready"]
 
 
 def compiles(deployment: ModelDeployment) -> bool:
