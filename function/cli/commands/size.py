@@ -390,9 +390,9 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
     """
     if list_models:
-        for known in map(models.known_model, models.names()):
-            published = f"{known.published:7g} B  {known.architecture.dtype:5}"
-            click.echo(f"{known.name:29} {published}  {known.repository}")
+        for entry in map(models.known_model, models.names()):
+            published = f"{entry.published:7g} B  {entry.architecture.dtype:5}"
+            click.echo(f"{entry.name:29} {published}  {entry.repository}")
         end((), findings=False)
     if not model:
         raise BadInput("name a model or its config.json; --list names the models")
