@@ -1,4 +1,9 @@
-"""ModelCache: weights staged on the clusters its labels select."""
+"""ModelCache: weights staged on the clusters its labels select.
+
+Its footprint, the labels, gates new placements of deployments that refer to it: a cluster outside of it
+takes none. Its phases, one for each cluster, do so only where `placement.cache` asks for it (docs/api.md).
+Both are read here; what follows from them is in `scheduler.filters` and `scheduler.scores`.
+"""
 
 from __future__ import annotations
 

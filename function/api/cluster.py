@@ -1,4 +1,14 @@
-"""InferenceCluster: a GPU cluster of the fleet, with the node pools it publishes."""
+"""InferenceCluster: a GPU cluster of the fleet, with the node pools it publishes.
+
+Three forms of a pool: `NodePool` as it is declared in spec, `PublishedPool` as it stands in status, and
+`Pool` as the scheduler sees it, the published one completed from the declaration. A cluster whose spec or
+status cannot be read is unreadable as a whole: doubt, which removes nothing (docs/how-it-schedules.md, Law
+2). Fields that no placement depends on (`Any` below) are read leniently and are never a fault.
+
+A fleet has thousands of pools and most calls look at few. So everything derived is computed on first use,
+equal device lists are one object (`api.devices`), and `canonical` tells by one text if two states of a
+cluster decide the same. `SHAPE` names the fields that are read: a reader of bytes decodes no others.
+"""
 
 from __future__ import annotations
 
@@ -327,7 +337,7 @@ class InferenceCluster(Model):
 
     @property
     def published(self) -> tuple[PublishedPool, ...]:
-        """What `status.gpuPools` says, as it stands there; none where nothing is published."""
+        """The entries of `status.gpuPools` as they stand there; none where nothing is published."""
         return (self.status.gpu_pools or ()) if self.status else ()
 
     @cached_property

@@ -1,4 +1,10 @@
-"""InferenceCluster as its handler reads it: how it is reached, and which pools it declares."""
+"""InferenceCluster as its handler and its workloads read it, and the InferenceClass.
+
+Each reader has a model of its own, with the fields that it stands on: the handler of clusters wants how the
+cluster is reached and which pools are declared, the handler of replicas wants what the nodes ask of pods.
+A fault in a field that a reader does not need costs that reader nothing. The scheduler's model is
+`api.cluster`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""ModelDeployment: how many replicas of a model are wanted, and what each of them needs."""
+"""ModelDeployment: how many replicas of a model are wanted, and what each of them needs.
+
+Bottom up: selectors, device requests, members, engines, the shapes a replica may take, then the policy for
+the set of replicas (`spec.placement`), then the deployment. Fields that are only passed on to replicas (pod
+templates, `serving`) stay plain maps.
+
+A selector holds its compiled programs, one for each Kubernetes release that reads it. One that does not
+compile is no fault of the object: the deployment is read, and a condition names the selector
+(InvalidNodeSelector, InvalidClusterSelector). `members` and `requests` are the one walk over a deployment's
+engines, with the path of each field for messages.
+"""
 
 from __future__ import annotations
 

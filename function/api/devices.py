@@ -1,4 +1,12 @@
-"""Devices of a node pool. Most device lists of a fleet are equal: each content is read and converted once."""
+"""Devices of a node pool. Most device lists of a fleet are equal: each content is read and converted once.
+
+A device entry stands for `count` equal devices of one driver on every node of a pool. It is checked for form
+here; the selector that reads a value says if it is a semver or a quantity (docs/selectors.md).
+
+Equal lists of several clusters become one object. They are recognised by a key of their content, which for
+bytes is the bytes themselves, so that a list seen before is never decoded. Weak references hold them: a list
+goes when the last cluster that publishes it does.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ K6. pods get no labels and annotations but those that are passed on from the ser
 by name, `hf://` (S1).
 
 One rule for the scheduler, which refuses such a cluster to new replicas, and for the handler of replicas,
-which composes nothing of what it cannot say.
+which composes nothing of what it cannot say. A replica that runs there stays: the rule gates what is new.
+docs/kserve.md has the rules for users.
 """
 
 from __future__ import annotations

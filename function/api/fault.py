@@ -1,4 +1,9 @@
-"""Describe what is wrong with an object: the field, the value that it has, and what was expected."""
+"""Describe what is wrong with an object: the field, the value that it has, and what was expected.
+
+A `Fault` is one field; `Malformed` carries every fault of one object, sorted, so that equal objects give
+equal messages. pydantic's findings are said in our words (`faults_of`), since they end up in conditions that
+ML engineers read. Values are shown short and containers only by their kind: one may be a secret.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Inputs of the function's steps: version, strictness and times to live, then each input."""
+"""Inputs of the function's steps: version, strictness and times to live, then each input.
+
+A step's input is written into the Composition by a platform engineer. Every field is optional, and one that
+is left out changes no answer. Unlike an object of the API, an input belongs to this build: an unknown field
+is an error, at any depth, since a typo would silently switch nothing on (`StepInput`, `Defaults`).
+
+An input that cannot be read is reported by the condition of each handler (`invalid_input`); running replicas
+are kept as they are observed. package/input/ has the schemas, docs/api.md the meaning of each field.
+"""
 
 from __future__ import annotations
 

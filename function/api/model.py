@@ -1,4 +1,14 @@
-"""The base of every parsed object: frozen, camelCase on the outside, null means not set."""
+"""The base of every parsed object: frozen, camelCase on the outside, null means not set.
+
+Parse, do not validate: past `Model.parse` there are only values that cannot be wrong, and `Malformed` has
+every fault. Unknown fields are ignored, so that an API can grow without breaking its readers.
+
+Numbers arrive through a protobuf Struct, as doubles: `whole` takes 3.0 for 3 and refuses 1.5, true and "3".
+
+Some objects must be charged whether or not every field of them can be read: a replica holds nodes even if
+one of its labels is a number. `Reader` and the functions around it read such objects, return what they can
+and note the first fault.
+"""
 
 from __future__ import annotations
 

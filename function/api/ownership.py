@@ -7,6 +7,9 @@ A deployment without a uid was never stored: it is a manifest in a dry run, besi
 In its namespace no other deployment has its name, so label and namespace decide, or the forecast would place
 again what runs. What an API server stores has a uid, so nothing is adopted that way: a controller that is
 somebody else, or that has no uid, is not this deployment.
+
+An observed composed resource needs no such rule: Crossplane says by handing it over whose it is, and its key
+is its identity. The rule is for replicas in a list, which can be ahead of what is observed or behind it.
 """
 
 from __future__ import annotations

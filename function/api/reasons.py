@@ -1,4 +1,12 @@
-"""The reasons for which something does not fit, as rows of data; texts are made in `explain`."""
+"""The reasons for which something does not fit, as rows of data; texts are made in `explain`.
+
+Two tables. `Reason` has every reason why a cluster or a pool takes no replica, in the order in which the
+filters ask, with its level and its nature; the deepest reason is the one nearest to fitting, and the one
+that is reported. `CONDITION_REASONS` has the reasons of conditions, by kind, with what becomes an event.
+
+A `Rejection` is one reason with its numbers and the place where it happened. Names of reasons are an
+interface: docs/reasons.md and docs/troubleshooting.md have a section for each, and a test asks for it.
+"""
 
 from __future__ import annotations
 

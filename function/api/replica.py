@@ -4,6 +4,10 @@ A replica exists and holds nodes whether or not every field of it can be read, s
 refuses: it reads what it can, charges for that, and says `whole=False` where something could not be read.
 It is written by hand, not with pydantic, because a fleet has tens of thousands of replicas and a foreign
 one is only ever charged.
+
+`parse` reads a replica of the deployment at hand, `parse_charge` what it takes to charge any other. What a
+replica was stamped with counts, and not what its deployment says today: its claims exist downstream.
+`api.workload` reads the same kind strictly, to make pods of it.
 """
 
 from __future__ import annotations

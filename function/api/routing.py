@@ -1,4 +1,9 @@
-"""ModelEndpoint: the way to one replica, or to a model that runs elsewhere."""
+"""ModelEndpoint, the way to one replica or to a model that runs elsewhere, and ModelService.
+
+A service selects endpoints by labels, in groups with weights and priorities; the group of the lowest
+priority that has a ready endpoint takes all requests (docs/routing.md). The status of an endpoint names the
+Service of the control plane that leads to it, which routes refer to.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """Taints and tolerations: the Kubernetes rule, for clusters.
 
-A taint keeps replicas away from a cluster (NoSchedule: new ones; NoExecute: all) unless tolerated.
+A taint keeps replicas away from a cluster (NoSchedule: new ones; NoExecute: all) unless tolerated. NoExecute
+is one of the few causes for which a running replica leaves (docs/how-it-schedules.md, Law 2), so the rule is
+taken over exactly, and what it does not know (`tolerationSeconds` of a cluster) does not exist here.
+
+Taints of devices are matched by the claim's allocator on the workload cluster; their tolerations are only
+passed on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Text that people read: one line, at most as long as a condition's message may be."""
+"""Text that people read, one line at most as long as a condition's message; and times as objects state them.
+
+No time is ever taken from a clock: every one is read from an object, so that equal requests give equal
+answers (docs/how-it-schedules.md, Law 1).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""The command line: the same pipeline on plain YAML, with output for people first."""
+"""The command line: the same pipeline on plain YAML, with output for people first.
+
+`fleet-scheduler VERB` reads manifests or a control plane, presents them as Crossplane would, and asks the
+same handlers that a server asks. So its answers are those of the function, and no rule is written here.
+
+The rooms, from the top: `commands/` has one verb a file; `render/` and `sizing/` are shared by several;
+`options` has their arguments; `worlds/` turns YAML into requests; `admission/` says what an API server
+would; `live` reads a control plane; `group` starts it all without importing a command.
+
+Nothing here writes to a cluster. A verb that would change something prints the kubectl commands instead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The error that every command answers in one line; light enough for a command line that only completes."""
+"""The error that every command answers in one line; light enough for a command line that only completes.
+
+`BadInput` carries a message that names the file, the object, the field and the value. `closest` and
+`nearest` add what was probably meant, for names of objects, fields, kinds and models alike. `is_lenient`
+holds the one option that turns errors about unknown fields into warnings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""The group of commands: each is imported when it is asked for, so that starting and completing are quick."""
+"""The group of commands: each is imported when it is asked for, so that starting and completing are quick.
+
+Three things happen before a verb runs. A shell that completes is answered from a table of parameters;
+`--help` is answered from the same table; any other call imports the one module that the verb needs. The
+table, `completions.json`, is written by `python -m hack.completions` and held against the commands by a
+test.
+
+The group also decides how the program ends: misuse is bad input (1), ctrl-c ends without a traceback, and a
+reader that leaves (`| head`) ends the output and not the program.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 Only `get` and `list` are ever sent. Credentials come from a kubeconfig, exec plugins included, or in a pod
 from its service account, as kubectl finds them; refreshed ones are not written back. The Kubernetes client
 takes half a second to import: that happens only here, and only when something is read.
+
+The file opens with the table of what is read, each kind with the ClusterRole that allows it. A kind that is
+not served is empty, except where a control plane without it is none of a fleet. Every failure becomes
+`BadInput` with the verb, the resource and what would help.
 """
 
 from __future__ import annotations

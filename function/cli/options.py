@@ -1,4 +1,15 @@
-"""Arguments and options that commands share, how commands end, and the names a shell completes."""
+"""Arguments and options that commands share, how commands end, and the names a shell completes.
+
+A verb takes its input by a decorator: `reads_fleet` (files or a control plane), `reads_control_plane`,
+`may_read_live` (prints a command line, or reads), `reads_devices` (a cluster's own devices). Each turns the
+options into one value, a `Source` or a `Target`, so that a verb never sees --context and its kin.
+
+Exit codes are an interface: 0 the answer hoped for, 2 another answer, 1 bad input, 130 ended by ctrl-c.
+A verb ends through `end`, and raises `BadInput` for what cannot be read; `Command` turns that into one line.
+
+Heavy modules are imported where they are used. A shell that completes a word imports this module at every
+press of a key (tests/cli/test_commands.py holds the list of what may not be imported).
+"""
 
 from __future__ import annotations
 

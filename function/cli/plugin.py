@@ -2,6 +2,7 @@
 
 kubectl runs `kubectl-fleet` for `kubectl fleet`, and `kubectl_complete-fleet` with the words typed so far to
 complete them. It expects what cobra prints: a line for each candidate, then a colon and what else to do.
+The candidates are those of the program itself, so a verb needs nothing here.
 """
 
 from __future__ import annotations

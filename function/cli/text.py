@@ -1,4 +1,12 @@
-"""Text for a terminal: what files say is shown, never obeyed, and long names keep the end that differs."""
+"""Text for a terminal: what files say is shown, never obeyed, and long names keep the end that differs.
+
+Every text that comes from a file or a server passes `escape` (for a line with markup) or `printable`: a
+name may hold control characters, or brackets that rich would take for a style. `Screen` escapes once more
+what was not passed through either.
+
+Standard output holds the answer and nothing else; notes, warnings and errors go to standard error
+(`complain`, `note`). Data in YAML and JSON carries the version of its schema, docs/answers.schema.json.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Record calls: which fields may be written down (`allowed`, `request`), and the file (`file`)."""
+"""Record calls: which fields may be written down, the cut of a call to these fields, and its file."""

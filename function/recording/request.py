@@ -1,10 +1,14 @@
 """Cut a call down to what its decision reads: the request, and the response that is the answer to that.
 
-Both are put together anew from the allow-lists (`allowed`): whatever else a request carries (context,
-credentials, extra resources, connection details, objects of other steps, fields of a later version) never
-gets there. The response to the redacted request is the redacted response, byte for byte. What cannot be
-decoded is replaced by something that cannot be decoded in the same way. Only calls about ModelDeployments are
-recorded.
+Three parts: the allow-lists and how they are applied (`redacted`), the file of a recording (`Recording`), and
+the cut of a request and its response (`redacted_request`, `redacted_response`).
+
+Both are put together anew from the allow-lists: whatever else a request carries (context, credentials, extra
+resources, connection details, objects of other steps, fields of a later version) never gets there. The
+response to the redacted request is the redacted response, byte for byte. What cannot be decoded is replaced
+by something that cannot be decoded in the same way. Only calls about ModelDeployments are recorded.
+
+`snapshot` uses the same lists for whole objects, so a snapshot holds what a recording may.
 """
 
 from __future__ import annotations

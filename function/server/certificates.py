@@ -1,6 +1,8 @@
 """The server's certificate, its key and the authority its clients must come from: three files in a folder.
 
-Crossplane rotates them, so they are looked at again at every new connection.
+Crossplane rotates them, so they are looked at again at every new connection. Files that do not fit together
+(a rotation under way) or have expired leave the earlier ones in force; the log says so once. No message has
+anything in it that a file contains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Metrics for Prometheus: how often, how long, how large, and with which outcome. No names, no contents."""
+"""Metrics for Prometheus: how often, how long, how large, and with which outcome. No names, no contents.
+
+A label has few values (an outcome, a reason code, a kind of work), so the number of series is bounded
+whatever a fleet holds. docs/operations.md says what to watch. Sizes are bytes, times are seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Rehearse, start, serve, drain."""
+"""Rehearse, start, serve, drain.
+
+In this order: the port is bound, so that a mistake ends the process at once; the function is built; a made-up
+request is answered, which warms the process up; garbage is collected; only then the port is served. At the
+end health says NOT_SERVING first, calls in flight get the grace, and what outlasts it ends with the process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The gRPC services of the port: RunFunction (v1 and v1beta1), health and reflection."""
+"""The gRPC services of the port: RunFunction (v1 and v1beta1), health and reflection.
+
+The event loop only moves bytes and decides who may wait. A call goes through three bounds: the number of
+calls (`Runner`), the bytes of all messages (`intake`), and the worker threads. A call that finds no room is
+refused at once with RESOURCE_EXHAUSTED, and Crossplane makes it again later.
+
+Recording stands here too, as the last thing that happens to an answer; it never fails a call.
+"""
 
 from __future__ import annotations
 

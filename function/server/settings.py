@@ -1,4 +1,8 @@
-"""The settings of the server, as its flags say."""
+"""The settings of the server, as its flags say.
+
+Plain values with their defaults: `function.main` reads the flags, everything below takes a `Settings`. The
+one rule here is `reuse_bytes`: whether remembering parsed objects is safe depends on who asks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Capacity: nothing is overcommitted by a decision, and nothing is left undone that there is room for."""
+"""Capacity: nothing is overcommitted by a decision, and nothing is left undone that there is room for.
+
+Both sides of the same count. `check_capacity` looks at pools that a decision adds to. `check_completeness`
+looks for a cluster that is open, matches and has room for one more while replicas are missing, and for new
+replicas that were packed where the rule says to spread.
+
+Completeness is only certified where nothing but room decides: with a policy that may leave a replica out
+(topology spread, a limit per cluster, disruption, evacuation) it says nothing.
+"""
 
 from __future__ import annotations
 

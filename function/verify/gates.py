@@ -1,4 +1,12 @@
-"""Gates: what a cluster must be like before a new replica may go there."""
+"""Gates: what a cluster must be like before a new replica may go there.
+
+Every gate of docs/how-it-schedules.md, written anew from its sentence: taints, the clusterSelector, Ready, a
+gateway, the cache's footprint, the stack, a lost cluster. `closed` names all that are shut, while the
+scheduler stops at the first. The limit of replicas per cluster is in `rules`, as it needs the decision.
+
+`deadline`, `lost` and `evacuable` are the rule of `placement.evacuate`: by observed heartbeats only, and
+never where half of the fleet seems to be gone.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,12 @@
 """Matching, by trying everything: which assignments of a member's requests to a pool's devices there are.
 
 Slow and obvious on purpose. Where there is too much to try, that is said (`TooMany`), never guessed.
+
+First part: claims. Every request is assigned in every way to the devices of a node, the constraints are
+applied, and what Kubernetes' allocator would refuse is left out for new replicas (docs/selectors.md).
+
+Second part: packings. In a pool that is accounted by devices, a pod may be stranded although the numbers
+add up, when other pods stand on every node in its way. That is tried out too, node by node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Check decisions against every rule that they must keep."""
+"""Check decisions against every rule that they must keep.
+
+For each deployment: counts (wanted, minReplicas, surge, the limit per cluster), the causes for which a
+replica may leave (Law 2), that none moves, and for each new replica its gates, its pools, its claims and its
+names. Rules about the fleet as a whole are in `capacity`.
+
+A replica that leaves must have one of the listed causes. Where several replicas leave for fewer causes
+than there are (a surplus of one, two replacements), the checker counts, and does not ask which was meant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The state of a fleet, and its faults before anybody decides anything."""
+"""The state of a fleet, and its faults before anybody decides anything.
+
+`State` is what exists, `Decided` what was decided for one deployment: replicas before and after. From these
+two every rule is checked, by `rules` and `capacity`. Nodes are counted here anew, and not by the scheduler's
+ledger: one node for each pod of a member that claims devices, times the copies of its engine.
+
+`check_state` needs no decision: pools that hold more than they publish, and replicas pinned to a pool or a
+cluster that is not there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A finding: one field of one object that the API server would refuse, drop, or take for something else."""
+"""A finding: one field of one object that the API server would refuse, drop, or take for something else.
+
+A finding has a code (docs/ci.md lists them), the path, what was expected, what was found and what was
+probably meant. Values are shown as `api.fault.shown` does: short, and containers by their kind only, for a
+value may be a secret.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The kinds that this project ships: their XRDs and CRDs, found by what stands at the top of an object."""
+"""The kinds that this project ships: their XRDs and CRDs, found by what stands at the top of an object.
+
+`head` tells an object of ours from somebody else's, and a slip (a wrong group, version or kind) from both.
+`schema_of` puts the schema together that the API server would use: Crossplane adds `conditions` and its own
+machinery to every composite, and metadata is checked apart.
+
+Reading a schema takes longer than most commands need, so only heads are read until an object is checked.
+"""
 
 from __future__ import annotations
 

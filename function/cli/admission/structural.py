@@ -3,6 +3,11 @@
 What is checked: types, enums, patterns, bounds, required fields, keys of list maps and sets, fields that
 are not declared, and the CEL rules. Nulls in a map are pruned before anything else, so null means not set.
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+
+What is not: defaulting, `oldSelf` rules (there is no object before this one), and the cost of rules. Rules
+run on our own CEL, in which `self` is a field of one variable, since the dialect of selectors has one.
+
+Fleets repeat themselves: an item of a list that was found without fault is recognised by its bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""`advise`: moves that would free space for what does not fit, fewest first. Nothing is ever executed."""
+"""`advise`: moves that would free space for what does not fit, fewest first. Nothing is ever executed.
+
+The fleet is settled first. Then, in order: relief of pools that hold more than they have, moves for every
+deployment that is still short (`worlds.moves`), and replicas on an alternative that a better one would
+take now. Each finding is tried on the fleet that the earlier ones leave behind, so all of them can be done.
+"""
 
 from __future__ import annotations
 

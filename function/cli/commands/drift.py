@@ -1,4 +1,8 @@
-"""`drift`: where the devices of a cluster's nodes are not what the cluster publishes."""
+"""`drift`: where the devices of a cluster's nodes are not what the cluster publishes.
+
+The comparison is `function.cluster.drift`, which the handler of clusters uses for the condition Verified.
+Here it runs on ResourceSlices read from the cluster or a file, without Crossplane in between.
+"""
 
 from __future__ import annotations
 

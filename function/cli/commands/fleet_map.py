@@ -1,4 +1,8 @@
-"""`map`: draw the fleet as an HTML page or an SVG picture."""
+"""`map`: draw the fleet as an HTML page or an SVG picture.
+
+The verb decides where the picture goes; what it shows is `render.fleet_map`. The drawn fleet is the
+settled one, with replicas that will leave shown where they still are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`headroom`: how many more replicas of each deployment fit on each cluster, and what runs out first."""
+"""`headroom`: how many more replicas of each deployment fit, and what runs out first.
+
+Replicas are placed one after the other on the settled fleet, up to `LIMIT`, by the scheduler itself: on the
+whole fleet, and on each cluster alone. All other deployments stay as they are meanwhile.
+"""
 
 from __future__ import annotations
 

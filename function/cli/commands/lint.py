@@ -1,4 +1,13 @@
-"""`lint`: what is wrong with the files, each with its line, before anybody applies them."""
+"""`lint`: what is wrong with the files, each with its line, before anybody applies them.
+
+Errors are what an API server would refuse or drop, and what cannot be read. Warnings are what is allowed
+and will not work. The sources, in order: the parser, the schemas that are shipped (`admission`), the
+parsers of the API, a plan on the fleet of the files, and rules of the documentation (`advisories`, `pods`).
+A code for each is listed in docs/ci.md.
+
+A file that cannot be parsed costs only itself: the others are looked at. Where the schema and the plan
+have something to say of one selector, the plan's sentence stands with the schema's place and excerpt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`class`: the InferenceClass of a machine type of the catalogue, or of the devices that drivers publish."""
+"""`class`: the InferenceClass of a machine type of the catalogue, or of the devices that drivers publish.
+
+A machine type is data (`function.catalogue`). Devices are described from ResourceSlices, by the function
+that the handler of clusters verifies classes with. Most of the file is about telling the two apart: a word
+on the command line may be a machine type, a file, or a slip of either.
+"""
 
 from __future__ import annotations
 

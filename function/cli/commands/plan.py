@@ -1,4 +1,10 @@
-"""`plan`: where the replicas of the deployments would go, and why."""
+"""`plan`: where the replicas of the deployments would go, and why.
+
+Every deployment is asked about once, the oldest first, as `worlds.world.plan_all` says. Nothing is settled
+over several passes: the answer is that of the next reconcile. `whatif` and `headroom` settle the fleet.
+
+-o yaml prints the desired resources and nothing else, so that `verify --decision` can read them back.
+"""
 
 from __future__ import annotations
 

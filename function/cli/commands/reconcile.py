@@ -1,4 +1,9 @@
-"""`reconcile`: kubectl commands that make deployments reconcile now; by hand what a WatchOperation does."""
+"""`reconcile`: kubectl commands that make deployments reconcile now; by hand what a WatchOperation does.
+
+The choice of deployments is that of the operation (`function.operations.handler`): those a change of a
+cluster concerns. The annotation's value is the object's resourceVersion, so that running the same line
+twice asks once.
+"""
 
 from __future__ import annotations
 

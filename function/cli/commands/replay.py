@@ -1,4 +1,8 @@
-"""`replay`: answer a recorded call again in this version, and compare the bytes."""
+"""`replay`: answer a recorded call again in this version, and compare the bytes.
+
+A recording holds the redacted request and the answer to that (`function.recording.request`), so equal bytes
+are expected, and a difference is a change of the decision or of its words. Upgrades are tried with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`size`: the memory a model needs per GPU, the nodeSelector that asks for it, the pools that have it."""
+"""`size`: the memory a model needs per GPU, the nodeSelector that asks for it, the pools that have it.
+
+The estimate is arithmetic on a config.json (`sizing.memory`). The pools are not: for every usual split a
+deployment is made up that asks for it, and the scheduler says where it fits, capacity counted apart.
+docs/sizing.md has the formulas, and compares them with published figures.
+"""
 
 from __future__ import annotations
 

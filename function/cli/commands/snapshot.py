@@ -1,4 +1,9 @@
-"""`snapshot`: the command that collects a fleet into files, and the filter that leaves its secrets out."""
+"""`snapshot`: the command that collects a fleet into files, and the filter that leaves its secrets out.
+
+The filter is the allow-list of recordings (`function.recording.request`): the fields that a decision reads,
+and stand-ins for what is passed on unread. Objects are marked as cut down, so that `lint` does not take
+what they lack for a mistake.
+"""
 
 from __future__ import annotations
 

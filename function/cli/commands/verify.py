@@ -1,4 +1,8 @@
-"""`verify`: certify a decision, and the live state, with a checker that shares no code with the scheduler."""
+"""`verify`: certify a decision, and the live state, with a checker that shares no code with the scheduler.
+
+The checker is `function.verify`. This file reads the state and the decision for it: the plan made here, or
+the desired resources in a file. What cannot be read is left out on both sides, and said.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`watch`: a line for each change of a deployment's replicas and conditions, until it has settled."""
+"""`watch`: a line for each change of a deployment's replicas and conditions, until it has settled.
+
+The control plane is polled with `get` and `list`, as by every other verb; `changes` compares two looks. A
+failure after the first look is said once and the watch goes on. The first one ends the command, as it is
+most likely a wrong name or a missing right.
+"""
 
 from __future__ import annotations
 

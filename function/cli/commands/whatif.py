@@ -1,4 +1,9 @@
-"""`whatif`: what a change of the fleet would do to everybody, before anybody does it."""
+"""`whatif`: what a change of the fleet would do to everybody, before anybody does it.
+
+The files are settled twice, with and without the changes, and the two ends are compared for each deployment
+(`worlds.simulate`). Between them stands the way: how few endpoints serve at worst, and for an edited
+template what each pass does. The kubectl commands that make the changes are printed with their reverse.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`why`: where the replicas of one deployment are, and why every other cluster takes none."""
+"""`why`: one deployment, and for every cluster the reason why it takes another replica or none.
+
+The core is asked for its own explanation (`Forecast.outline`, `hints`, `findings`); this file arranges it as
+a tree, the line that matters first. With the Objects of the replicas it goes on below the cluster.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """Draw the map of a fleet, as one HTML page or one SVG picture.
 
-First its data: regions of clusters, clusters of pools, pools of nodes and who holds them.
+First its data: regions of clusters, clusters of pools, pools of nodes and who holds them. Then the two
+renderings, by templates beside this file (`fleet.html.j2`, `fleet.svg.j2`), which only arrange what the
+data says. The page holds its style, its script and all verdicts, and reads nothing from the network.
+
+Colours come from a palette of six, told apart by the colour-blind; with patterns that is two dozen
+deployments. A pool of many nodes is drawn to scale.
 """
 
 from __future__ import annotations

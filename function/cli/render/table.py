@@ -1,4 +1,8 @@
-"""Print the table of `plan`: a line per replica, then a line per cluster that could not take another."""
+"""Print the table of `plan`: a line per replica, then a line per cluster that could not take another.
+
+Conditions, replicas that are not Ready and command lines are printed for `why`, `whatif` and `advise` too.
+On a terminal narrower than the table each replica becomes a paragraph; in a pipe no line is wrapped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Print manifests of workload clusters and routes as they would be applied, and why one does not serve."""
+"""Print manifests of workload clusters and routes as they would be applied, and why one does not serve.
+
+`plan --workloads` prints everything that would be applied, as YAML with a comment that says where.
+`why` shows the conditions of a replica's workloads and its pending pods. Routes are composed here, one
+request for each ModelService, once all plans are applied.
+"""
 
 from __future__ import annotations
 

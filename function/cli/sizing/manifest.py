@@ -1,4 +1,12 @@
-"""A whole ModelDeployment for a sized model: engine arguments, members, device requests."""
+"""A whole ModelDeployment for a sized model: engine arguments, members, device requests.
+
+One node makes a Standalone member; several make a Leader and Workers, whose arguments are those of vLLM's
+multi-node mode with the variables that the platform sets in each pod. The token for private weights comes
+from an optional Secret.
+
+The reverse stands at the end: `short_of_memory` warns of pools whose GPUs the weights of a known model do
+not fit. It looks at weights alone, so it never warns of what an engine could still arrange.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Memory per GPU: weights, KV cache and what the engine itself takes, for one split of the model."""
+"""Memory per GPU: weights, KV cache and what the engine itself takes, for one split of the model.
+
+The shape of a transformer is read from a Hugging Face `config.json` (`read_config`), its weights are counted
+layer by layer (`Architecture`), and `need` estimates the fullest GPU of a split: tensors divide each layer
+among the GPUs of a node, the pipeline divides the layers among nodes. Sizes are bytes unless a name says
+otherwise; GiB are 2**30.
+
+Estimates, all of them. docs/sizing.md has the formulas and a table against published figures. Left out:
+activations beyond a round figure, LoRA adapters, speculative decoding, vision towers.
+
+Nothing of the API is imported: a shell completes names of models with this module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The models that `size` knows by name: their configurations as facts, and what was published about them."""
+"""The models that `size` knows by name: their configurations as facts, and what was published about them.
+
+`models.json` holds the facts. Models of one shape share a configuration; the repository, the longest context
+and the arguments of the engine are each model's own. `python -m hack.sizing_table` writes the table of
+docs/sizing.md, where every estimate stands beside the published number.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Advise on objects that are allowed and will not work, by rules of the documentation.
 
+What a schema can say is in the XRDs and checked from there (`admission`). These are the rules about several
+objects at once, or about what the schema cannot see: each is a function below, and its code has a row in
+docs/ci.md. An advisory is a warning: the API server takes the object.
+
 An object that refers to another is only doubted where the files hold any of that kind: who keeps deployments
 in one repository and the fleet in another hears nothing.
 """

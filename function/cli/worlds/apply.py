@@ -1,4 +1,12 @@
-"""Apply manifests to the files, as `kubectl apply` would to the objects."""
+"""Apply manifests to the files, as `kubectl apply` would to the objects.
+
+Three parts. First, edits of one object on a copy, refused where an API server would refuse them. Then the
+kubectl commands that make a change and take it back: text, for people to run. Last, `Apply`, which puts
+whole files over what is there, with the three-way merge that kubectl has for custom resources.
+
+Pools that a cluster published are derived anew when its node pools or one of their classes change: the
+platform would publish them again.
+"""
 
 from __future__ import annotations
 

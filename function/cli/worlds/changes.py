@@ -1,4 +1,11 @@
-"""Changes: what `whatif` does to the files before it plans them, each as an edit of the YAML."""
+"""Changes: what `whatif` does to the files before it plans them, each as an edit of the YAML.
+
+A change knows how to edit the manifests (`apply`), which kubectl commands do the same to the objects and
+which take them back (`commands`), and how it reads in a heading (`str`). The order in which several are
+made is the command's business.
+
+Edits go through `worlds.apply.edited`: a value that an API server would refuse is refused here.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """Completes clusters as the platform would: published pools from node pools and classes, an assumed status.
 
-Nothing that a file tells is changed; what is assumed is said.
+A manifest of a cluster in a repository has no status, and a fleet in files should be plannable before it
+exists. So pools are derived from `spec.nodePools` and their InferenceClasses, by the same functions that
+the handler of clusters publishes with, and a missing status reads as Ready with a placeholder gateway.
+
+Nothing that a file tells is changed; each assumption is said on standard error, equal ones in one line.
+A pool whose class is missing tells no devices: it takes nothing new and keeps what runs there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Read what a command was given: the world it describes, and what in it cannot be read."""
+"""Read what a command was given: the world it describes, and what in it cannot be read.
+
+`read` is the way of most verbs: gather the objects, complete the clusters, and say on standard error what
+an API server would refuse, what the scheduler could not read, and what had to be assumed. The verb goes on
+with what can be read; its exit code says that something could not (`options.end`).
+
+A fault is said once. What a schema has explained is not said again when the parser meets the same field.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Manifests: YAML files, directories and kubectl lists, read into objects that know where they stand."""
+"""Manifests: YAML files, directories and kubectl lists, read into objects that know where they stand.
+
+The way of a text: `texts` finds the files and decodes them, `objects_of` parses documents and takes lists
+apart, `collect` sorts the objects by kind and notes contradictions, `issues_of` holds them against the
+schemas that are shipped. `load` does all of it for paths, `load_texts` for texts that are at hand.
+
+An object may stand in several files as long as its content is the same. A Composition is read for the
+inputs that it gives to our steps. Objects of other kinds are counted and otherwise left alone, so that a
+whole repository or a dump of a namespace can be given.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A memory for one run of the command line: each object is parsed once, however often it is asked about.
 
 Nothing here changes an answer. What files hold has no version, and contents are never changed in place, so
-the object itself is the key.
+the object itself is the key. A server has another memory, which recognises objects by their bytes and is
+bounded (`function.boundary.memory`); this one ends with the command and needs no bound.
 """
 
 from __future__ import annotations

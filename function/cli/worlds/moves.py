@@ -1,4 +1,13 @@
-"""Find the fewest replicas to move so that another fits, by trying on a copy of the fleet."""
+"""Find the fewest replicas to move so that another fits, by trying on a copy of the fleet.
+
+For a deployment that is short, only clusters where room alone is missing are looked at. Sets of replicas
+there are tried, smallest sets and smallest replicas first: without the set, the deployment must get one
+more place, and every replica of the set must find another. Each trial is a plan of exactly the deployments
+concerned, so an advice was seen to work and is no estimate.
+
+The search is bounded by `MAX_TRIES` sets for each step. Moves across several clusters at once are not
+tried. Nothing is executed: the scheduler never moves a healthy replica (docs/how-it-schedules.md).
+"""
 
 from __future__ import annotations
 

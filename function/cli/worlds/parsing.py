@@ -1,4 +1,13 @@
-"""Parse the text of a file, YAML or JSON, as Kubernetes does; refuse what would take the machine down."""
+"""Parse the text of a file, YAML or JSON, as Kubernetes does; refuse what would take the machine down.
+
+Kubernetes reads YAML 1.1 by way of JSON: keys are texts, a key stands once, times stay texts, NaN and
+infinity do not exist. PyYAML differs in each of these, so its loader is adjusted below. JSON is parsed as
+JSON, and a large dump by a parser in Rust where both are sure to read the same (`read_quickly`).
+
+Refused before it is parsed, or while: nesting deeper than any object has, aliases that stand for far more
+values than are written, and integers that Python would take minutes to read. Each message has a line
+where the parser knows one.
+"""
 
 from __future__ import annotations
 

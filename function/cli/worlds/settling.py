@@ -1,4 +1,12 @@
-"""Follow how a deployment settles: its state in a control plane, and what changed between two looks."""
+"""Follow how a deployment settles: its state in a control plane, and what changed between two looks.
+
+`standing` reads one state from a deployment and its replicas, `changes` compares two, and `is_settled` says
+when there is nothing left to wait for: every wanted replica Ready, none leaving, no condition False, and
+all of that about the spec as it is now. A condition may be old: Crossplane says by `Synced`, and by
+`observedGeneration`, whether it has acted on the last edit.
+
+`plan` and `why` use the same reading for replicas that are not Ready, and their exit codes come from here.
+"""
 
 from __future__ import annotations
 

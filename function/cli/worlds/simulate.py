@@ -2,7 +2,10 @@
 
 One round is one `plan` of everything. Between two rounds, what is no longer desired is gone, what is new or
 was updated by a staged rollout has become Ready, and what is desired stands as desired. Nothing else changes:
-no clock, no failures. Two simulations are compared by what a change moves and what gets stuck.
+no clock, no failures, no order of arrival. A fleet that never settles is cut off after `ROUNDS` rounds.
+
+Two simulations are compared by what a change moves and what gets stuck. "Worse" means: fewer placed, more
+missing or held, or a time on the way at which no endpoint serves though one would have (`Difference.worse`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""ResourceSlices in files: held to the shape that every API server holds them to, and taken as they are."""
+"""ResourceSlices in files: held to the shape that every API server holds them to, and taken as they are.
+
+`drift` and `class` read slices from a cluster or from files. A cluster's are well-formed; one that was
+edited by hand need not be, and the readers below the command line trust the shape. `v1beta1` keeps the
+attributes of a device one level further down.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Read the objects of a command: from files, from a control plane, or from files put over a control plane."""
+"""Read the objects of a command: from files, from a control plane, or from files put over a control plane.
+
+Files alone are the state of a control plane. With --context or --kubeconfig the control plane is read, and
+files are applied over it as `kubectl apply` would, so that an edit can be planned against a live fleet.
+`Origin` keeps where objects are from, for messages and for the command lines that are printed.
+
+A cluster in a control plane counts as it publishes itself; only one in a file is completed.
+"""
 
 from __future__ import annotations
 

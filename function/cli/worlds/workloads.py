@@ -3,6 +3,9 @@
 The composed resources of a replica are the Objects in the files that Crossplane labelled as its own. A
 cluster without a ProviderConfig gets a placeholder, so that what would be applied can be looked at before
 there is a platform.
+
+The handler of replicas is asked through `dispatch`, as a server would ask it. Its answer is shown by
+`render.workloads`, and tells `why` which workload does not serve and what its first pending pod waits for.
 """
 
 from __future__ import annotations

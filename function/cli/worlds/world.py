@@ -1,7 +1,12 @@
 """Worlds: the files as Crossplane would present them, one request per deployment.
 
+`world_of` takes manifests for the state of a control plane: clusters are completed as the platform would,
+everything else stands as written. `Presented` builds the request of one deployment, with its observed
+resources and every requirement delivered. `plan_all` asks for each deployment in turn.
+
 Several deployments are planned in the order of (creation, namespace, name), each seeing what the earlier
-ones took.
+ones took. A control plane has no such order: there each deployment sees what stands when it is reconciled.
+The order is that of `coordination: GlobalOrder`, and the same every time.
 """
 
 from __future__ import annotations
