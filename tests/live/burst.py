@@ -36,9 +36,9 @@ Plain = dict[str, Any]
 FLEET = {"fleet": "burst"}
 """Labels of its clusters: other clusters of the control plane take no part."""
 POOL = "h100"
-ANSWERS = 2
-"""A burst is over when every deployment was answered so often since anything changed. The first answer may
-be to a snapshot from before the last change. The next reconcile begins after it, so when that changes nothing
+RECONCILES = 2
+"""A burst is over when every deployment was reconciled so often since anything changed. The first may have
+begun on a snapshot from before the last change. The next one begins after it, so when that changes nothing
 either, nothing ever will: an answer follows from the fleet alone. On a control plane that has no processor
 time to spare that takes minutes in which nobody is answered at all."""
 METRICS = "http://127.0.0.1:28080/metrics"
@@ -222,7 +222,7 @@ def metrics() -> dict[str, float]:
 
 
 class Asked:
-    """How often each deployment was answered since something changed, by the function's log."""
+    """How often each deployment was reconciled since something changed, by the function's log."""
 
     def __init__(self, log: FunctionLog) -> None:
         """Count from now on."""
@@ -235,10 +235,12 @@ class Asked:
         self._counts.clear()
 
     def often(self, deployments: set[str]) -> bool:
-        """Whether every one of these deployments was answered `ANSWERS` times."""
+        """Whether every one of these deployments was reconciled `RECONCILES` times."""
         answered = (line for line in self._log.answers() if line["event"] == "answered")
-        self._counts.update(line["name"] for line in answered if line["namespace"] == NAMESPACE)
-        return all(self._counts[name] >= ANSWERS for name in deployments)
+        # A repeated call is one more of the same reconcile, on the same snapshot of what was stated before.
+        first = (line for line in answered if not line["repeated"])
+        self._counts.update(line["name"] for line in first if line["namespace"] == NAMESPACE)
+        return all(self._counts[name] >= RECONCILES for name in deployments)
 
 
 def lost_calls(state: Path) -> int:
