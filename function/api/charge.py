@@ -177,7 +177,7 @@ class Charged(Model):
 def read_shares(
     *, nodes: int, named: Sequence[tuple[str, str, ShareFields]], others: Sequence[tuple[str, ShareFields]]
 ) -> tuple[ChargedShare, ...] | None:
-    """Return the shares of a charge whose fields were read already, see `wire.fast.pool_charge`.
+    """Return the shares of a charge whose fields were read already, see `wire.fast.charge`.
 
     `named`: deployment and replica; `others`: digests; both with replicas, nodes of all of them, and whether
     they are being deleted. None where `Charged` finds a fault, or reads a number that is none as another.

@@ -1,8 +1,14 @@
 """Message types that read and write the wire format of Crossplane's `run_function.proto`, lazily.
 
-Same field numbers and wire types; only the declared types differ. A `google.protobuf.Struct` is declared
-as bytes, because on the wire both are one length-delimited field. v1 and v1beta1 are the same on the wire.
-The types live in a pool of their own, so that they cannot clash with the generated ones.
+Why not the generated types: they decode every Kubernetes object into a `google.protobuf.Struct`, field by
+field, and a decision reads few of these fields.
+
+Same field numbers and wire types; only the declared types differ. A Struct is declared as bytes, because on
+the wire both are one length-delimited field. v1 and v1beta1 are the same on the wire. A field that is not
+declared here is an unknown field: the parser skips it, and what copies a message keeps it.
+
+The types live in a pool of their own, so that they cannot clash with the generated ones, which the services
+(`server/services.py`) import for their names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,18 @@
-"""From the bytes of a RunFunctionRequest to a `Request`."""
+"""From the bytes of a RunFunctionRequest to a `Request`.
+
+`decode` slices a request and decodes no object of it. An object is a `WireDocument`: its bytes, read where a
+handler looks. A handler that parses an object opens it first (`OpenDocument`), so that its first level and
+its metadata are parsed once for everything that is asked of it.
+
+Two things that look like details carry promises:
+
+- **Identity.** An object that has not changed since an earlier call is recognised by what the API server says
+  of it, without comparing contents (`OpenDocument.identity`). That is what makes a repeated call cheap.
+- **Notes.** Crossplane calls again within one reconcile until requirements are stable. Between those calls
+  only the context of our answer comes back, so what the next call must know stands there, under keys of ours.
+  Another reconcile starts without a context: a note can never be old. Anyone may write a context, so a note
+  counts only where the rest of the request agrees with it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +26,7 @@ from google.protobuf.message import DecodeError
 from function.boundary import DocumentIdentity, Plain, Request, Shape, Unreadable
 from function.wire import messages
 from function.wire.fast import Unusual, read
-from function.wire.fast.charge import charge
-from function.wire.fast.pool_charge import pool_charges
+from function.wire.fast.charge import charge, pool_charges
 from function.wire.fast.slices import sliced
 
 # One Kubernetes object on the wire.
@@ -24,8 +37,12 @@ _STRING = 0x1A
 _HEAD = 2  # Bytes of a tag and of a length: all that the value "" has.
 
 
-class _Bytes:
-    """The bytes of an object."""
+class WireDocument:
+    """An object as the bytes of its Struct, decoded where somebody looks.
+
+    `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
+    A request holds tens of thousands of these until it is answered, so one holds its bytes and nothing else.
+    """
 
     __slots__ = ("content",)
 
@@ -40,15 +57,6 @@ class _Bytes:
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""
         return read.plain(self.content)
-
-
-class WireDocument(_Bytes):
-    """An object as the bytes of its Struct, decoded where somebody looks.
-
-    `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
-    """
-
-    __slots__ = ()
 
     def opened(self) -> OpenDocument:
         """Return the object with its keys and those of its metadata at hand."""
@@ -68,17 +76,17 @@ class WireDocument(_Bytes):
         return self.opened().charge(make, deployment_label)
 
     def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
-        """Return what is charged to the pools of an InferenceCluster, see `fast.pool_charge`."""
+        """Return what is charged to the pools of an InferenceCluster, see `fast.charge`."""
         return self.opened().pool_charges(make)
 
 
-class OpenDocument(_Bytes):
+class OpenDocument(WireDocument):
     """An object whose first levels are read, for whoever asks it several things at once."""
 
     __slots__ = ("_metadata", "_top")
 
     def __init__(self, content: bytes | memoryview) -> None:
-        self.content = content
+        super().__init__(content)
         self._top: Any = None
         self._metadata: Any = None
         """None where there is none to read; whoever wants to read it learns why."""
@@ -125,7 +133,7 @@ class OpenDocument(_Bytes):
         return None if self._metadata is None else charge(self._top, self._metadata, make, deployment_label)
 
     def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
-        """Return what is charged to the pools of an InferenceCluster, see `fast.pool_charge`."""
+        """Return what is charged to the pools of an InferenceCluster, see `fast.charge`."""
         return {} if self._top is None else pool_charges(self._top, make)
 
 
@@ -192,15 +200,16 @@ def decode(content: bytes) -> ReceivedCall:
     """
     required: Mapping[str, tuple[bytes | memoryview, ...]]
     try:
-        rest, required = sliced(content)
+        rest, required = sliced(content)  # Buys: no copy of any required object.
         message = messages.Request.FromString(rest)
     except Unusual:
         message, required = _parsed(content)
     except DecodeError:
         raise MalformedRequest("the bytes are not a RunFunctionRequest") from None
+    observed = message.observed.resources
     request = Request(
         composite=WireDocument(message.observed.composite.resource).opened(),
-        observed=_observed(message.observed.resources),
+        observed={key: WireDocument(observed[key].resource) for key in sorted(observed)},
         required={name: tuple(map(WireDocument, required[name])) for name in sorted(required)},
         input=_input(message),
         desired=frozenset(message.desired.resources),
@@ -211,7 +220,10 @@ def decode(content: bytes) -> ReceivedCall:
 
 
 def _notes(context: bytes, required: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an earlier answer of this reconcile noted for this call, {} in its first call."""
+    """Return what an earlier answer of this reconcile noted for this call, {} in its first call.
+
+    A note that names a requirement which was not delivered is of another step, or nobody's: it says nothing.
+    """
     try:
         notes = read.project(context, {REQUIREMENTS_STATED: None, SEEDED: None})
     except Unreadable:
@@ -222,11 +234,6 @@ def _notes(context: bytes, required: Mapping[str, Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) and name in required for name in names):
         return {}
     return {"stated": tuple(names), "seeded": notes.get(SEEDED) is True}
-
-
-def _observed(resources: Any) -> dict[str, WireDocument]:
-    """Return the observed composed resources, in the order of their keys."""
-    return {key: WireDocument(resources[key].resource) for key in sorted(resources)}
 
 
 def _parsed(content: bytes) -> tuple[Any, dict[str, tuple[bytes, ...]]]:

@@ -2,6 +2,18 @@
 
 Tag, context and the desired state of earlier steps are copied; their objects are never decoded, except
 for the composite's status, which ours is merged into. Equal answers are equal bytes.
+
+Three questions are decided here, because they are about Crossplane and not about placement:
+
+- **When to ask again** (`Ttl.of`). Where Crossplane watches what an answer states (2.4), asking is a net for
+  what a watch missed. Where it does not, asking is the only way to learn of a change.
+- **What to state** (`stated`). Crossplane 2.4 watches what the last answer of a reconcile states. An answer
+  that has read everything states only what should wake it.
+- **What an error of our own answers** (`encode_internal_error`). It desires everything that is observed:
+  doubt removes nothing (Law 2).
+
+Once an answer states less than the one before, Crossplane calls again without the objects that were read.
+That call cannot find the answer anew, so the answer is carried to it in the context (`CARRIED`).
 """
 
 from __future__ import annotations
@@ -12,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from function.boundary import Condition, Desired, Plain, Request, Requirement, Response, Result, Unreadable
+from function.boundary import Condition, Plain, Request, Requirement, Response, Result, Unreadable
 from function.wire import messages, write
 from function.wire.fast import read
 from function.wire.request import CARRIED, REQUIREMENTS_STATED, SEEDED, ReceivedCall
@@ -91,7 +103,12 @@ def _composed(
     message = envelope(call, seconds)
     written: write.Written = {}
     for key, desired in response.desired.items():
-        _put(message.desired.resources[key], desired, written)
+        if desired.written is None:
+            desired.written = write.struct(desired.resource, written)
+        resource = message.desired.resources[key]
+        resource.resource = desired.written
+        if desired.ready:
+            resource.ready = messages.READY_TRUE
     if response.status:
         composite = message.desired.composite
         composite.resource = _with_status(composite.resource, response.status)
@@ -120,26 +137,13 @@ def envelope(call: ReceivedCall, ttl: float) -> Any:
         message.context = write.canonical(call.message.context)
     if call.message.HasField("desired"):
         message.desired.CopyFrom(call.message.desired)
-        _sort(message.desired)
+        # Crossplane sends the objects of earlier steps with their entries in another order on every call.
+        composite, resources = message.desired.composite, message.desired.resources
+        if composite.resource:
+            composite.resource = write.canonical(composite.resource)
+        for key in resources:
+            resources[key].resource = write.canonical(resources[key].resource)
     return message
-
-
-def _sort(state: Any) -> None:
-    """Bring the objects of earlier steps into one order, whatever order they were sent in."""
-    if state.composite.resource:
-        state.composite.resource = write.canonical(state.composite.resource)
-    for key in state.resources:
-        resource = state.resources[key]
-        resource.resource = write.canonical(resource.resource)
-
-
-def _put(resource: Any, desired: Desired, written: write.Written) -> None:
-    """Write one desired composed resource."""
-    if desired.written is None:
-        desired.written = write.struct(desired.resource, written)
-    resource.resource = desired.written
-    if desired.ready:
-        resource.ready = messages.READY_TRUE
 
 
 def _with_status(composite: bytes, status: Mapping[str, Plain]) -> bytes:
@@ -171,7 +175,18 @@ def require(message: Any, required: tuple[Requirement, ...], request: Request) -
     later steps of the pipeline.
     """
     for requirement in required:
-        _select(message.requirements.resources[requirement.name], requirement)
+        selector = message.requirements.resources[requirement.name]
+        selector.api_version, selector.kind = requirement.api_version, requirement.kind
+        if requirement.match_name is None:
+            # "Every object of the kind" is an explicitly present, empty matchLabels: every version of
+            # Crossplane understands it, while some refuse a selector with nothing in it.
+            selector.match_labels.SetInParent()
+            for key, label in requirement.match_labels:
+                selector.match_labels.labels[key] = label
+        else:
+            selector.match_name = requirement.match_name
+        if requirement.namespace is not None:
+            selector.namespace = requirement.namespace
     if required:
         seeded = {SEEDED: True} if request.watches(required) else {}
         _note(message, {REQUIREMENTS_STATED: [requirement.name for requirement in required], **seeded})
@@ -197,23 +212,6 @@ def _note(message: Any, notes: Mapping[str, Plain]) -> None:
     with suppress(Unreadable):
         read.level(message.context)
         message.context = write.canonical(message.context + write.struct(notes))
-
-
-def _select(selector: Any, requirement: Requirement) -> None:
-    """Write what a requirement selects.
-
-    "Every object of the kind" is an explicitly present, empty matchLabels: every version of Crossplane
-    understands it, while some refuse a selector with nothing in it.
-    """
-    selector.api_version, selector.kind = requirement.api_version, requirement.kind
-    if requirement.match_name is None:
-        selector.match_labels.SetInParent()
-        for key, label in requirement.match_labels:
-            selector.match_labels.labels[key] = label
-    else:
-        selector.match_name = requirement.match_name
-    if requirement.namespace is not None:
-        selector.namespace = requirement.namespace
 
 
 def add_condition(message: Any, condition: Condition) -> None:

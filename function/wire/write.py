@@ -1,6 +1,15 @@
 """Write plain values as the bytes of a `google.protobuf.Struct`.
 
-Keys are sorted at every level, so equal values are equal bytes.
+Keys are sorted at every level, so equal values are equal bytes. That is half of Law 1; the other half is
+that a decision is a function of its request.
+
+Written by hand, because an answer for a large fleet has hundreds of thousands of entries, and each would be
+a message to build before it is written. The format is small: a Struct is a map (field 1) whose entry holds a
+key (1) and a Value (2), and a Value is one of six fields (`messages`). A protobuf message is nothing but
+tags, lengths and contents, so the bytes of a part can be remembered and joined again:
+
+- entries of short texts and numbers, and keys, which stand in object after object (`lru_cache`, bounded);
+- maps that the replicas of one answer share, by identity, for that answer (`Written`).
 """
 
 from __future__ import annotations
@@ -67,13 +76,6 @@ def _leaf_item(held: str) -> bytes:
     return _delimited(_FIRST, value(held))
 
 
-def _item(held: Plain, written: Written | None) -> bytes:
-    """Return one item of a list."""
-    if type(held) is str and len(held) < _FEW:
-        return _leaf_item(held)
-    return _delimited(_FIRST, value(held, written))
-
-
 def entry(key: str, written: bytes) -> bytes:
     """Return one map entry of a Struct, from its key and the bytes of its value."""
     name = _key(key) if len(key) < _FEW else _written_key(key)
@@ -93,11 +95,22 @@ def value(content: Plain, written: Written | None = None) -> bytes:
     """Return the bytes of one value. Integers become doubles, as every number in a Struct is one."""
     match content:
         case dict():
-            return _map(content, written)
+            map_bytes = None if written is None else written.get(id(content))
+            if map_bytes is None:
+                map_bytes = wrapped(struct(content, written))
+                if written is not None:
+                    written[id(content)] = map_bytes
+            return map_bytes
         case str():
             return _delimited(_TEXT, content.encode())
         case list() | tuple():
-            return _delimited(_LIST, b"".join([_item(item, written) for item in content]))
+            items = [
+                _leaf_item(item)
+                if type(item) is str and len(item) < _FEW
+                else _delimited(_FIRST, value(item, written))
+                for item in content
+            ]
+            return _delimited(_LIST, b"".join(items))
         case bool() | None:
             return _LITERALS[content]
         case int() | float():
@@ -105,16 +118,6 @@ def value(content: Plain, written: Written | None = None) -> bytes:
         case Verbatim():
             return content.content
     raise TypeError(f"{type(content).__name__} is not a JSON value")
-
-
-def _map(content: dict[str, Plain], written: Written | None) -> bytes:
-    """Return the bytes of a map as a value, those written before if it was."""
-    value_bytes = None if written is None else written.get(id(content))
-    if value_bytes is None:
-        value_bytes = wrapped(struct(content, written))
-        if written is not None:
-            written[id(content)] = value_bytes
-    return value_bytes
 
 
 def wrapped(content: bytes) -> bytes:

@@ -1,7 +1,20 @@
 """Read a `google.protobuf.Struct` from its bytes, only where somebody looks.
 
-A level of a Struct is parsed in C into a map from key to the bytes of a value; a value is decoded when it
-is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaust the stack.
+Why: a decision reads two dozen fields of an object that has thousands. Decoding the rest would take most of
+the time and of the memory of a call.
+
+How: a level of a Struct is parsed in C into a map from key to the bytes of a value (`level`), and a value is
+decoded when it is wanted. Four ways to want it:
+
+- `plain` is the whole object, `value` one value of it;
+- `project` is the object cut down to a `Shape`, which is how parsers ask;
+- `salvage` is the same where parts may be unreadable: a recording keeps what the rest says;
+- `Parcel` is a subtree compared by its canonical bytes before it is converted. Most device lists of a fleet
+  are equal, so most are never converted.
+
+Limits: nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaust the stack. What is no Struct,
+holds invalid UTF-8, or nests deeper raises `Unreadable`, and only where somebody looked. A number that holds
+an integer exactly arrives as an int, because that is what it was in the API server (Struct has doubles only).
 """
 
 from __future__ import annotations
@@ -17,6 +30,7 @@ from function.wire import messages
 
 MAX_DEPTH = 100
 """Levels of nesting an object may have. Kubernetes objects stay below 30."""
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 _EXACT = 1 << 53  # From here on a double no longer holds every integer.
 _SHORT = 0x80  # A length below this is one byte on the wire.
@@ -35,7 +49,7 @@ _parse_holders = messages.Holders.FromString
 def plain(content: bytes | memoryview) -> dict[str, Plain]:
     """Return the whole Struct. Raises `Unreadable` for what is no Struct, or nests too deep."""
     try:
-        return _whole_struct(content, MAX_DEPTH)
+        return _whole_fields(_parse_struct(content).fields, MAX_DEPTH)
     except (DecodeError, UnicodeDecodeError):
         raise Unreadable("not a readable object") from None
 
@@ -72,7 +86,10 @@ def value(content: bytes) -> Plain:
 
 
 def level(content: bytes | memoryview) -> Any:
-    """Return one level of a Struct as a map from key to the bytes of its value."""
+    """Return one level of a Struct as a map from key to the bytes of its value.
+
+    The map is the parser's own: a test for a key and a subscript are quick, `get` and iterating are not.
+    """
     try:
         return _parse_struct(content).fields
     except DecodeError:
@@ -112,12 +129,13 @@ def _salvage(content: bytes, shape: Shape | None, damaged: Callable[[bool], Plai
         kind, payload = _open(content)
         if shape is None or kind not in (_STRUCT, _LIST):
             return _whole(content, depth)
-        _descend(depth)
+        if depth <= 0:
+            return damaged(True)  # noqa: FBT003 - see `salvage`
         if kind == _STRUCT:
             return _salvage_fields(_parse_struct(payload).fields, shape, damaged, depth)
         return [_salvage(item, shape, damaged, depth - 1) for item in _parse_list(payload).values[:]]
     except (DecodeError, UnicodeDecodeError):
-        return damaged(False)  # noqa: FBT003 - see `salvage`
+        return damaged(False)  # noqa: FBT003 - as above
     except Unreadable:
         return damaged(True)  # noqa: FBT003 - as above
 
@@ -159,8 +177,8 @@ def _open_slowly(content: bytes) -> tuple[int, Any]:
     return 0, None
 
 
-def _whole(content: bytes, depth: int) -> Plain:
-    """Return the plain form of a value."""
+def _whole(content: bytes, depth: int) -> Plain:  # noqa: PLR0911 - one for each kind of value
+    """Return the plain form of a value; the first three lines are nearly every value of a fleet."""
     size = len(content)
     if size > 1 and content[0] == _STRING and content[1] == size - 2 < _SHORT:
         return content[2:].decode()
@@ -168,38 +186,29 @@ def _whole(content: bytes, depth: int) -> Plain:
         return _number(_double(content, 1)[0])
     if content[:1] == _STRUCT_BYTE and (fields := _parse_holder(content).struct.fields):
         return _whole_fields(fields, depth)
-    return _whole_opened(content, depth)
-
-
-def _whole_opened(content: bytes, depth: int) -> Plain:
-    """Do the same whatever way the value is written."""
     kind, payload = _open(content)
     if kind == _STRUCT:
-        return _whole_struct(payload, depth)
+        return _whole_fields(_parse_struct(payload).fields, depth)
     if kind == _LIST:
-        _descend(depth)
+        if depth <= 0:
+            raise Unreadable(TOO_DEEP)
         return [_whole(item, depth - 1) for item in _parse_list(payload).values[:]]
     if kind == _STRING:
         return payload.decode()
     return _number(payload) if kind == _NUMBER else payload
 
 
-def _whole_struct(content: bytes | memoryview, depth: int) -> dict[str, Plain]:
-    """Return a Struct with everything below it."""
-    return _whole_fields(_parse_struct(content).fields, depth)
-
-
 def _whole_fields(fields: Any, depth: int) -> dict[str, Plain]:
     """Return one level with everything below it."""
     if depth <= 0:
-        _descend(depth)
+        raise Unreadable(TOO_DEEP)
     return {key: _whole(fields[key], depth - 1) for key in fields}
 
 
 def _cut_fields(fields: Any, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of one level that `shape` names, cut down in turn."""
     if depth <= 0:
-        _descend(depth)
+        raise Unreadable(TOO_DEEP)
     if "*" in shape:
         shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
     read = {}
@@ -226,7 +235,7 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
         return _cut_fields(_parse_struct(payload).fields, shape, depth) if shape else {}
     if kind == _LIST:
         if depth <= 0:
-            _descend(depth)
+            raise Unreadable(TOO_DEEP)
         if shape:
             return _cut_items(payload, shape, depth - 1)
         items = _parse_list(payload).values[:]
@@ -235,7 +244,11 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
 
 
 def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
-    """Return a list whose items, most of them objects, are cut down: the list and their keys in one parse."""
+    """Return a list whose items are cut down: the list and the keys of its objects come from one parse.
+
+    Lists that readers want hold objects: pools, devices, conditions, engines. So the items are opened in C,
+    all at once, instead of one by one from here.
+    """
     try:
         items = _parse_holders(content).values[:]
     except DecodeError:  # One item is to blame, or lists in lists are nested deeper than one parse goes.
@@ -298,12 +311,6 @@ def _plain_value(value: Any) -> Plain:
         case "struct_value":
             read = {}
     return read
-
-
-def _descend(depth: int) -> None:
-    """Refuse to go below the last level."""
-    if depth <= 0:
-        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
 
 
 def _number(number: float) -> int | float:

@@ -1,8 +1,18 @@
 """Slice the required resources out of a request without copying them.
 
 They are nearly all of a large request. Parsing the request whole would copy them twice, once into the
-message and once into the bytes of each object; here each object is a view of the bytes that arrived. Only
-the plain way of writing a request is understood; anything else goes the way of the parser (`Unusual`).
+message and once into the bytes of each object; here each object is a view of the bytes that arrived. That
+is what keeps the peak of memory below four times the request.
+
+The fields that are followed, with the numbers of Crossplane's `run_function.proto`:
+
+    RunFunctionRequest.required_resources (8)   map<string, Resources>: entry {1: name, 2: Resources}
+    Resources.items (1)                         repeated Resource
+    Resource.resource (1), Resource.ready (3)   the object, and a number that may stand beside it
+
+Everything else of the request is joined and parsed as usual. Only the plain way of writing these four is
+understood; anything else goes the way of the parser (`Unusual`): a name after its items, a field twice,
+groups, lengths of more than five bytes. A view that would end beyond its message is never handed out.
 """
 
 from __future__ import annotations
@@ -47,7 +57,10 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
 
 
 def _fields(content: memoryview, at: int, end: int) -> Iterator[Field]:
-    """The fields of a message that are varints or length-delimited."""
+    """The fields of a message that are varints or length-delimited.
+
+    Fixed-size fields and groups do not occur in a request: who writes one is left to the parser.
+    """
     while at < end:
         tag, at = _varint(content, at)
         number, kind = tag >> 3, tag & 7
@@ -58,14 +71,14 @@ def _fields(content: memoryview, at: int, end: int) -> Iterator[Field]:
             after = at + length
         else:
             raise Unusual
-        if after > end or not number:
+        if after > end or not number:  # Field 0 does not exist in protobuf; the parser says so.
             raise Unusual
         yield number, kind, at, after
         at = after
 
 
 def _item(content: memoryview, at: int, end: int) -> memoryview | None:
-    """The object of one item; None for an item that holds none."""
+    """The object of one item; None for an item that holds none, which some versions send for "not found"."""
     item: memoryview | None = None
     for number, kind, start, after in _fields(content, at, end):
         if number == 1 and kind == _DELIMITED and item is None:
@@ -76,7 +89,11 @@ def _item(content: memoryview, at: int, end: int) -> memoryview | None:
 
 
 def _objects(content: memoryview, at: int, end: int) -> Iterator[memoryview]:
-    """The objects of a list of items, one after the other, without the items that hold none."""
+    """The objects of a list of items, one after the other, without the items that hold none.
+
+    This loop runs once for every object of a request, tens of thousands of times. So it reads the two
+    lengths in place where they have two bytes, as nearly all have, without a call for each.
+    """
     while at < end:
         if content[at] != _FIRST:
             raise Unusual
@@ -121,24 +138,20 @@ def sliced(content: bytes) -> tuple[bytes, dict[str, tuple[memoryview, ...]]]:
     Raises:
         Unusual: when the parser has to look at it.
     """
-    try:
-        return _sliced(memoryview(content))
-    except IndexError:
-        raise Unusual from None
-
-
-def _sliced(content: memoryview) -> tuple[bytes, dict[str, tuple[memoryview, ...]]]:
-    """The same, raising IndexError too where the bytes end too early."""
+    view = memoryview(content)
     rest: list[memoryview] = []
     required: dict[str, tuple[memoryview, ...]] = {}
     start = 0
-    for number, kind, at, after in _fields(content, 0, len(content)):
-        if number == _REQUIRED:
-            if kind != _DELIMITED:
-                raise Unusual
-            name, items = _entry(content, at, after)
-            required[name] = items
-        else:
-            rest.append(content[start:after])
-        start = after
+    try:
+        for number, kind, at, after in _fields(view, 0, len(view)):
+            if number == _REQUIRED:
+                if kind != _DELIMITED:
+                    raise Unusual
+                name, items = _entry(view, at, after)
+                required[name] = items  # As the parser does: of two entries with one key the last counts.
+            else:
+                rest.append(view[start:after])
+            start = after
+    except IndexError:  # The bytes end within a length.
+        raise Unusual from None
     return b"".join(rest), required
