@@ -1,125 +1,65 @@
-"""The ModelService handler: from selected endpoints to one route. Begin with `handler.py`."""
+"""The ModelService handler: the endpoints that a service selects become one route, the model's one address.
+
+Replicas come and go, each with a URL of its own. A service keeps one address in front of them: an HTTPRoute
+on a gateway of the control plane, with a backend for every ready endpoint (docs/routing.md).
+
+    declared ▶ read_snapshot (groups of endpoints, or doubt) ▶ read_traffic (priority, weights)
+             ▶ compose (the route) ▶ status (the address) ▶ conditions
+
+Doubt keeps the observed route as it is (Law C 2): a service, an input or an endpoint that cannot be read, a
+selection that is not delivered, somebody else's object under the key of the route. So does a service none of
+whose endpoints is ready. Without backends a gateway answers every request with 500, and without a route with
+404, while endpoints of yesterday may still answer.
+
+Limits: one route of one rule, so at most 16 backends. Whether an endpoint of another namespace may be used
+is for a ReferenceGrant there, which this handler neither reads nor writes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from function import gateway_api
+from function.api.fault import Malformed
+from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
-from function.api.names import bracketed
-from function.api.routing import read_endpoint
+from function.api.names import API_VERSION, bracketed
+from function.api.routing import read_endpoint, read_service
 from function.api.text import joined, listed, one_line
-from function.boundary import Condition, Cost, Costs, Desired, NoReuse, Request, Resolution, Response, Reuse
-from function.fail_static import Doubt
-from function.gateway_api import (
-    MAX_BACKENDS,
-    first_address,
-    http_route,
-    is_accepted,
-    prefix_match,
-    rejections,
-    url_rewrite,
+from function.boundary import (
+    Condition,
+    Cost,
+    Costs,
+    Desired,
+    NoReuse,
+    Plain,
+    Request,
+    Requirement,
+    Resolution,
+    Response,
+    Reuse,
+    text_at,
 )
-from function.routing.traffic import (
-    GATEWAY,
-    INFERENCE_GATEWAY,
-    MALFORMED,
-    ROUTE,
-    ROUTE_KEY,
-    WAITING,
-    Backend,
-    Selection,
-    ServiceSnapshot,
-    Traffic,
-    again,
-    declared,
-    read_snapshot,
-    read_traffic,
-)
+from function.fail_static import Doubt, as_observed, foreign
+from function.routing.traffic import Selection, Traffic, read_traffic
 from function.transitions import circuit_open, transitions
 
-# The status of a service: the one address of its model.
-#
-# Law C 3: the last address is written until another is observed. While the input or the service cannot be
-# read, nobody knows where to look.
+__all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
-
-def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
-    """Return the fields of the status to write."""
-    selections, config = snapshot.selections, snapshot.config
-    is_malformed = isinstance(selections, Doubt) and selections.reason == MALFORMED
-    host = "" if is_malformed else config.gateway_address or _observed(request, config.address_from)
-    if host and snapshot.name:
-        base = host if "://" in host else f"http://{bracketed(host)}"
-        return {"address": f"{base}/{snapshot.namespace}/{snapshot.name}"}
-    last = snapshot.status.get("address")
-    return {"address": last} if isinstance(last, str) and last else {}
-
-
-def _observed(request: Request, address_from: str) -> str:
-    """Return where the gateway is reached, by the object that the input names; "" while it does not say.
-
-    The Composition's bootstrap block may deliver the other one too.
-    """
-    name = GATEWAY if address_from == "Gateway" else INFERENCE_GATEWAY
-    if request.resolution(name) is not Resolution.DELIVERED:
-        return ""
-    status = mapping(plain_of(request.required[name][0]).get("status"))
-    return first_address(status) if name == GATEWAY else string(status.get("address"))
-
-
-# Desired resources of a service: one HTTPRoute, or the observed one as it is.
-#
-# Law C: in doubt, and while no endpoint is ready, an observed route stays: without backends a gateway
-# answers every request with 500, and a route that is gone makes it 404.
-
-
-def compose(
-    request: Request, snapshot: ServiceSnapshot, traffic: Traffic, *, ready: bool
-) -> dict[str, Desired]:
-    """Return everything desired, by key."""
-    if ROUTE_KEY in request.desired:
-        return {}
-    if snapshot.route is not None and not traffic.backends:
-        return {ROUTE_KEY: again(request, ROUTE_KEY, ROUTE, ready=ready)}
-    if isinstance(snapshot.selections, Doubt) or not snapshot.matched:
-        return {}
-    return {ROUTE_KEY: Desired(_route(snapshot, traffic), ready=ready)}
-
-
-def _route(snapshot: ServiceSnapshot, traffic: Traffic) -> dict[str, Any]:
-    config = snapshot.config
-    rule: dict[str, Any] = {"matches": [prefix_match(f"/{snapshot.namespace}/{snapshot.name}/")]}
-    if config.request_timeout:
-        rule["timeouts"] = {"request": config.request_timeout}
-    if traffic.backends:
-        rule["backendRefs"] = [
-            _reference(snapshot, backend, traffic.backends[backend]) for backend in sorted(traffic.backends)
-        ]
-    gateway = {"namespace": config.gateway.namespace, "name": config.gateway.name}
-    return http_route({"namespace": snapshot.namespace}, gateway, rule)
-
-
-def _reference(snapshot: ServiceSnapshot, backend: Backend, weight: int) -> dict[str, Any]:
-    host = backend.host if snapshot.config.rewrite_host else ""
-    reference: dict[str, Any] = {
-        "name": backend.service,
-        "port": backend.port,
-        "weight": weight,
-        "filters": [url_rewrite(backend.rewrite, host)],
-    }
-    if backend.namespace != snapshot.namespace:
-        # Needs a ReferenceGrant of the other namespace: that it may be used is for its owner to say.
-        reference["namespace"] = backend.namespace
-    return reference
-
-
-# The service's conditions: both on every path, the same text for the same problem, no time.
-
+KIND = "ModelService"
+ROUTE_KEY = "httproute"
 RESOLVED, READY = "EndpointsResolved", "RoutingReady"
-NO_ENDPOINTS, NO_BACKENDS, FAILED_OVER = "NoEndpoints", "NoReadyEndpoint", "FailedOver"
-KEPT = "the route stays as it is"
+INFERENCE_GATEWAY, GATEWAY = "inference-gateway", "gateway"
+"""Requirements that say where the gateway is reached: Modelplane's object, or the Gateway itself."""
+INFERENCE_GATEWAY_NAME = "default"
+MALFORMED, WAITING = "Malformed", "WaitingForEndpoints"
 SHOWN = 3
 """How many endpoints a message names."""
+NO_REUSE = NoReuse()
+COSTS: Costs = {read_endpoint: Cost(factor=8)}
+"""The memory that a remembered endpoint takes."""
 
 
 def condition_types(_request: Request) -> tuple[str, ...]:
@@ -127,107 +67,264 @@ def condition_types(_request: Request) -> tuple[str, ...]:
     return (RESOLVED, READY)
 
 
-def conditions(snapshot: ServiceSnapshot, traffic: Traffic) -> tuple[Condition, Condition]:
-    """Return both conditions."""
-    return _resolved(snapshot, traffic), _ready(snapshot, traffic)
+def declared(request: Request) -> tuple[Requirement, ...]:
+    """Declare the endpoints of every group by their labels, and the object that says the address.
+
+    Endpoints of other namespaces are delivered too and sorted out where they are read, so that a condition
+    can say which ones are left out. All is read leniently: Crossplane must go on fetching while a part of the
+    service is wrong, or the mended service would answer with doubt first.
+    """
+    requirements = []
+    groups = mapping(plain_of(request.composite).get("spec")).get("endpoints")
+    for number, group in enumerate(groups if isinstance(groups, list) else ()):
+        labels = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
+        # A requirement without labels would fetch every endpoint there is.
+        if labels and all(isinstance(value, str) for value in labels.values()):
+            match_labels = tuple(sorted(labels.items()))
+            requirements.append(
+                Requirement(f"endpoints-{number}", API_VERSION, "ModelEndpoint", match_labels=match_labels)
+            )
+    try:
+        config = RoutingConfig.parse(request.input or {})
+    except Malformed:
+        return tuple(requirements)
+    if not config.gateway_address:
+        name, namespace = config.gateway.name, config.gateway.namespace
+        requirements.append(
+            Requirement(
+                GATEWAY, gateway_api.API_VERSION, gateway_api.GATEWAY, match_name=name, namespace=namespace
+            )
+            if config.address_from == "Gateway"
+            else Requirement(
+                INFERENCE_GATEWAY, API_VERSION, "InferenceGateway", match_name=INFERENCE_GATEWAY_NAME
+            )
+        )
+    return tuple(requirements)
 
 
-def _resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
+@dataclass(frozen=True, slots=True)
+class ServiceSnapshot:
+    """All that one request tells about a service."""
+
+    namespace: str
+    name: str
+    config: RoutingConfig
+    selections: tuple[Selection, ...] | Doubt
+    matched: int
+    """Endpoints that the selectors match, each counted once; 0 in doubt."""
+    route: Mapping[str, Plain] | None
+    """The observed route; None while none of ours is."""
+    status: Mapping[str, Plain]
+    """The service's status as it is."""
+
+
+def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
+    """Read one request."""
+    config, selections = _read(request, reuse)
+    is_observed = ROUTE_KEY in request.observed and ROUTE_KEY not in request.desired
+    fault = foreign(request, {ROUTE_KEY: gateway_api.ROUTE})
+    if fault:
+        selections = Doubt(MALFORMED, fault)
+    matched: set[tuple[str, str]] = set()
+    if not isinstance(selections, Doubt):
+        matched = {(entry.namespace, entry.name) for selection in selections for entry in selection.endpoints}
+    return ServiceSnapshot(
+        namespace=text_at(request.composite, "metadata", "namespace"),
+        name=text_at(request.composite, "metadata", "name"),
+        config=config,
+        selections=selections,
+        matched=len(matched),
+        route=plain_of(request.observed[ROUTE_KEY]) if is_observed else None,
+        status=mapping(plain_of(request.composite).get("status")),
+    )
+
+
+def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selection, ...] | Doubt]:
+    """Read the input, the service and its endpoints; the first that cannot be read is the doubt."""
+    try:
+        config = RoutingConfig.parse(request.input or {})
+    except Malformed as error:
+        return RoutingConfig(), Doubt(MALFORMED, invalid_input(request, error))
+    try:
+        service = reuse.parsed(request.composite, read_service)
+    except ValueError as error:
+        return config, Doubt(MALFORMED, f"The ModelService cannot be read: {error}")
+    selections = []
+    for number, group in enumerate(service.groups):
+        name = f"endpoints-{number}"
+        if request.resolution(name) is Resolution.UNRESOLVED:
+            return config, Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
+        endpoints, left_out, faults = [], [], []
+        for document in request.required[name]:
+            try:
+                endpoint = reuse.parsed(document, read_endpoint)
+            except ValueError as error:
+                of, end = (text_at(document, "metadata", key) for key in ("namespace", "name"))
+                if config.allows(service.namespace, of):
+                    fault = f"ModelEndpoint {of or '?'}/{end or '?'} cannot be read: {error}"
+                    faults.append((of, end, fault))
+                else:
+                    left_out.append(f"{of}/{end}")
+                continue
+            if config.allows(service.namespace, endpoint.namespace):
+                endpoints.append(endpoint)
+            else:
+                left_out.append(f"{endpoint.namespace}/{endpoint.name}")
+        if faults:
+            return config, Doubt("EndpointUnreadable", min(faults)[2])
+        # Law 1: the order of delivery decides nothing, so one that is listed twice is sorted by what it says.
+        endpoints.sort(
+            key=lambda end: (end.namespace, end.name, end.backend, end.spec.url, end.spec.rewrite_path)
+        )
+        selections.append(Selection(group, tuple(endpoints), tuple(left_out)))
+    return config, tuple(selections)
+
+
+def compose(
+    request: Request, snapshot: ServiceSnapshot, traffic: Traffic, *, ready: bool
+) -> dict[str, Desired]:
+    """Desire the route: anew while an endpoint is ready, else as it is observed."""
+    if ROUTE_KEY in request.desired:
+        # An earlier step of the pipeline desires it: then it is that step's.
+        return {}
+    if snapshot.route is not None and not traffic.backends:
+        # Law C 2, for doubt and for no ready endpoint alike: see the top of this file.
+        document, namespace = request.observed[ROUTE_KEY], snapshot.namespace
+        kept = as_observed(
+            document, kind=gateway_api.ROUTE, namespace=namespace, api_version=gateway_api.API_VERSION
+        )
+        return {ROUTE_KEY: Desired(kept, ready=ready)}
+    if not snapshot.matched:
+        return {}
+    config = snapshot.config
+    rule: dict[str, Any] = {"matches": [gateway_api.prefix_match(f"/{snapshot.namespace}/{snapshot.name}/")]}
+    if config.request_timeout:
+        rule["timeouts"] = {"request": config.request_timeout}
+    references: list[dict[str, Any]] = []
+    for backend in sorted(traffic.backends):
+        reference = {
+            "name": backend.service,
+            "port": backend.port,
+            "weight": traffic.backends[backend],
+            "filters": [
+                gateway_api.url_rewrite(backend.rewrite, backend.host if config.rewrite_host else "")
+            ],
+        }
+        if backend.namespace != snapshot.namespace:
+            reference["namespace"] = backend.namespace
+        references.append(reference)
+    if references:
+        # A route without any is composed too: a service whose first endpoint becomes ready then changes a
+        # route that the gateway has accepted already.
+        rule["backendRefs"] = references
+    gateway = {"namespace": config.gateway.namespace, "name": config.gateway.name}
+    route = gateway_api.http_route({"namespace": snapshot.namespace}, gateway, rule)
+    return {ROUTE_KEY: Desired(route, ready=ready)}
+
+
+def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
+    """Return the address of the model, as the status shall say it.
+
+    Clients have it in their configuration. So the last one is written until another is observed (Law C 3),
+    and while the input or the service cannot be read, for then it is not known where to look.
+    """
+    selections, config, host = snapshot.selections, snapshot.config, ""
+    if not (isinstance(selections, Doubt) and selections.reason == MALFORMED):
+        host = config.gateway_address
+        # The Composition's bootstrap block may deliver the other object too: the input says which one counts.
+        name = GATEWAY if config.address_from == "Gateway" else INFERENCE_GATEWAY
+        if not host and request.resolution(name) is Resolution.DELIVERED:
+            observed = mapping(plain_of(request.required[name][0]).get("status"))
+            host = gateway_api.first_address(observed) if name == GATEWAY else string(observed.get("address"))
+    if host and snapshot.name:
+        base = host if "://" in host else f"http://{bracketed(host)}"
+        return {"address": f"{base}/{snapshot.namespace}/{snapshot.name}"}
+    last = snapshot.status.get("address")
+    return {"address": last} if isinstance(last, str) and last else {}
+
+
+# The conditions: both on every path, the same text for the same problem, and no time in them. A text that
+# changed while the problem did not would be a write, which wakes whoever watches the service.
+
+
+def endpoints_resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     """EndpointsResolved: the selectors match endpoints, and those of the first priority take requests."""
     selections = snapshot.selections
-    kept = KEPT if snapshot.route is not None and not traffic.backends else ""
+    kept = "the route stays as it is" if snapshot.route is not None and not traffic.backends else ""
     if isinstance(selections, Doubt):
         return _false(RESOLVED, selections.reason, joined(selections.message, kept))
-    others = _left_out(selections)
+    names = sorted({name for selection in selections for name in selection.left_out})
+    others = (
+        f"left out, of namespaces that allowNamespaces does not name: {listed(names, SHOWN)}" if names else ""
+    )
     if not snapshot.matched:
-        return _false(
-            RESOLVED, NO_ENDPOINTS, joined("No ModelEndpoints matched the configured selectors", others, kept)
-        )
+        text = joined("No ModelEndpoints matched the configured selectors", others, kept)
+        return _false(RESOLVED, "NoEndpoints", text)
+    beyond = listed(traffic.beyond, SHOWN)
     text = joined(
         f"Matched {snapshot.matched} endpoint(s)",
         f"{traffic.waiting} waiting for Backend" if traffic.waiting else "",
         f"requests go to priority {traffic.priority}" if traffic.failed_over else "",
-        _beyond(traffic),
+        f"a route has room for {gateway_api.MAX_BACKENDS}, so no requests go to {beyond}" if beyond else "",
         others,
         kept,
     )
     if kept:
-        return _false(RESOLVED, NO_BACKENDS, text)
-    reason = FAILED_OVER if traffic.failed_over else "Resolved"
+        return _false(RESOLVED, "NoReadyEndpoint", text)
+    # Failover is what the user asked for, so the condition stays True: the reason tells.
+    reason = "FailedOver" if traffic.failed_over else "Resolved"
     return Condition(RESOLVED, status=True, reason=reason, message=one_line(text))
 
 
-def _left_out(selections: tuple[Selection, ...]) -> str:
-    names = sorted({name for selection in selections for name in selection.left_out})
-    if not names:
-        return ""
-    return f"left out, of namespaces that allowNamespaces does not name: {listed(names, SHOWN)}"
-
-
-def _beyond(traffic: Traffic) -> str:
-    if not traffic.beyond:
-        return ""
-    return f"a route has room for {MAX_BACKENDS}, so no requests go to {listed(traffic.beyond, SHOWN)}"
-
-
-def _ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
+def routing_ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     """RoutingReady: the gateway took the route, and something is behind it."""
     if snapshot.route is None:
-        composed = not isinstance(snapshot.selections, Doubt) and snapshot.matched
-        text = "The route is not observed yet" if composed else "There is no endpoint to route to"
-        return _false(READY, "Configuring" if composed else WAITING, text)
+        if snapshot.matched:
+            return _false(READY, "Configuring", "The route is not observed yet")
+        return _false(READY, WAITING, "There is no endpoint to route to")
     route_status = mapping(snapshot.route.get("status"))
-    rejection = next(rejections(route_status), "")
-    if rejection:
-        return _false(READY, "RouteRejected", rejection)
+    refusal = next(gateway_api.rejections(route_status), "")
+    if refusal:
+        return _false(READY, "RouteRejected", refusal)
     gateway = snapshot.config.gateway
-    if not is_accepted(route_status):
+    if not gateway_api.is_accepted(route_status):
         text = f"Gateway {gateway.namespace}/{gateway.name} has not accepted the route yet"
         return _false(READY, "Configuring", text)
-    if not traffic.backends and not _has_backends(snapshot):
+    # A route that is kept leads to backends of an earlier call: those it has, not those of this call, count.
+    rules = mappings(mapping(snapshot.route.get("spec")).get("rules"))
+    if not traffic.backends and not any(rule.get("backendRefs") for rule in rules):
         return _false(READY, "Configuring", "The route has no backend yet")
     return Condition(READY, status=True, reason="RouteAccepted")
-
-
-def _has_backends(snapshot: ServiceSnapshot) -> bool:
-    """Tell whether the observed route leads anywhere."""
-    rules = mappings(mapping((snapshot.route or {}).get("spec")).get("rules"))
-    return any(rule.get("backendRefs") for rule in rules)
 
 
 def _false(kind: str, reason: str, message: str) -> Condition:
     return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 
-# Handle a ModelService: one request in, one response out. This file is the table of contents.
-#
-# requirements -> snapshot (groups of endpoints, or doubt) -> traffic (priority, weights) -> compose (the
-# route) -> status (the address) -> conditions
-
-__all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
-
-KIND = "ModelService"
-NO_REUSE = NoReuse()
-COSTS: Costs = {read_endpoint: Cost(factor=8)}
-"""What it takes to remember what is read here."""
-
-
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
-    """Answer one request. The same request gets the same answer, whatever was asked before."""
+    """Answer one request. The same request gets the same answer, whatever was asked before (Law 1)."""
     requirements = declared(request)
     snapshot = read_snapshot(request, reuse)
-    traffic = read_traffic(snapshot)
-    resolved, ready = conditions(snapshot, traffic)
-    desired = compose(request, snapshot, traffic, ready=ready.status)
-    delivered = all(requirement.delivered(request) for requirement in requirements)
+    traffic = Traffic(backends={})
+    if not isinstance(snapshot.selections, Doubt):
+        traffic = read_traffic(snapshot.selections, snapshot.route)
+    conditions = endpoints_resolved(snapshot, traffic), routing_ready(snapshot, traffic)
+    is_ready = conditions[1].status
+    desired = compose(request, snapshot, traffic, ready=is_ready)
+    is_settled = (
+        all(requirement.delivered(request) for requirement in requirements)
+        and all(condition.status for condition in conditions)
+        and not circuit_open(snapshot.status)
+    )
     return Response(
         requirements=requirements,
         desired=desired,
         status=status(request, snapshot),
-        unready=not ready.status and all(composed.ready for composed in desired.values()),
-        conditions=(resolved, ready),
-        results=tuple(transitions(KIND, (resolved, ready), snapshot.status)),
-        settled=delivered and resolved.status and ready.status and not circuit_open(snapshot.status),
+        # A resource that is not ready makes the composite unready by itself; where none is desired, we must.
+        unready=not is_ready and all(composed.ready for composed in desired.values()),
+        conditions=conditions,
+        results=tuple(transitions(KIND, conditions, snapshot.status)),
+        settled=is_settled,
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"endpoints": snapshot.matched, "backends": len(traffic.backends)},
     )

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from function.routing.traffic import ROUTE, SERVICE, SLICE
+from function.gateway_api import API_VERSION, ROUTE
+from function.routing.endpoint import SERVICE, SLICE, Composed
 from tests.chain.recorded import RECORDED
 from tests.replica import schemas
 from tests.routing import generate
@@ -68,5 +69,5 @@ def test_what_is_not_valid_is_found(reason: str, key: str, path: tuple[Any, ...]
 
 
 def test_the_kinds_are_those_of_the_vendored_schemas() -> None:
-    for composed in (ROUTE, SERVICE, SLICE):
+    for composed in (Composed(API_VERSION, ROUTE), SERVICE, SLICE):
         assert f"{composed.api_version} {composed.kind}" in schemas.VENDORED["kinds"]
