@@ -1,7 +1,8 @@
 """Write the output blocks of the documentation: `python -m hack.refresh_docs`, or `--check` to only compare.
 
 A block of kind `console` that is followed at once by one of kind `text` is a command and what it prints.
-Commands of `fleet-scheduler` are run; those of `crossplane` too if the CLI is there.
+Commands of `fleet-scheduler` are run; those of `crossplane` too if the CLI is there (CROSSPLANE names it).
+A CLI that renders with a Crossplane core is given the one that CROSSPLANE_CORE names.
 """
 
 from __future__ import annotations
@@ -55,9 +56,12 @@ def _crossplane(command: str) -> str | None:
     binary = shutil.which(os.environ.get("CROSSPLANE") or "crossplane")
     if not binary:
         return None
+    core = os.environ.get("CROSSPLANE_CORE")
+    render, pipe, rest = command.partition("|")
+    render = f"{render.rstrip()} --crossplane-binary={core} " if core else render
     with serving(PORT):
         ended = subprocess.run(  # noqa: S602 - a command of our own pages, with its pipe
-            command.replace("crossplane", binary, 1),
+            f"{render.replace('crossplane', binary, 1)}{pipe}{rest}",
             shell=True,
             check=True,
             capture_output=True,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from example import caller, compare
+from hack.refresh_docs import refreshed
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 
@@ -16,6 +18,21 @@ if TYPE_CHECKING:
     from tests.e2e.real_cli import Cli
 
 pytestmark = pytest.mark.e2e
+
+PAGES = sorted(caller.HERE.glob("*/README.md"))
+RENDERED = [page for page in PAGES if "crossplane render" in page.read_text()]
+COMMAND = re.compile(r"```console\ncrossplane .*?```text\n.*?```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", RENDERED, ids=lambda page: page.parent.name)
+def test_the_page_of_an_example_shows_what_crossplane_prints(
+    cli: Cli, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (core,) = [flag.partition("=")[2] for flag in cli.core_flags] or [""]
+    monkeypatch.setenv("CROSSPLANE", cli.binary)
+    monkeypatch.setenv("CROSSPLANE_CORE", core)
+    (shown,) = COMMAND.findall(page.read_text())
+    assert refreshed(shown) == shown
 
 
 @pytest.mark.parametrize("folder", caller.deployments(), ids=lambda path: path.name)

@@ -96,3 +96,20 @@ def test_every_code_is_explained() -> None:
 
 def test_an_internal_error_is_explained_once_for_all_kinds() -> None:
     assert f"`{INTERNAL_ERROR}`" in (ROOT / "docs" / "troubleshooting.md").read_text()
+
+
+EXAMPLES = sorted(
+    path for path in (ROOT / "example").iterdir() if path.is_dir() and list(path.glob("*.yaml"))
+)
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
+def test_an_example_has_a_page_with_a_line_to_run(folder: Path) -> None:
+    page = (folder / "README.md").read_text()
+    composites = ("kind: ModelDeployment\n", "kind: ModelService\n")
+    manifests = "".join(path.read_text() for path in folder.glob("*.yaml"))
+    if any(re.search(f"^{kind}", manifests, re.MULTILINE) for kind in composites):
+        assert f"\ncrossplane render example/{folder.name}/" in page
+    elif folder.name != "fleet":
+        assert re.search(rf"^kubectl apply -f example/{folder.name}/", page, re.MULTILINE)
+    assert f"({folder.name}/README.md)" in (ROOT / "example" / "README.md").read_text()
