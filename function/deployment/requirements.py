@@ -26,8 +26,8 @@ from function.api.names import API_VERSION, read_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.boundary import Document, Request, Requirement, Resolution, text_at
 from function.scheduler.ledger import may_yield
-from function.scheduler.outcomes import suspects
 from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import suspects
 
 CLUSTER, OWN_REPLICAS, CACHE, HOLDERS = "cluster", "own-replicas", "cache", "holders"
 """The standing set: each is followed by a slash and what it selects."""

@@ -28,8 +28,7 @@ from function.api.workload import PodTemplate, ServingSpec
 from function.boundary.memo import Memo
 from function.cel import bind_cluster
 from function.scheduler.ledger import ReplicaCounts
-from function.scheduler.outcomes import Evacuation, evacuation
-from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation
 from function.scheduler.selectors import Evaluations
 
 # The gates that a cluster's own state opens or closes, whatever is asked of it: one row each.

@@ -34,8 +34,7 @@ from function.scheduler.engine_options import (
     Verdict,
 )
 from function.scheduler.ledger import Capacities, Ledger
-from function.scheduler.other_replicas import Listing
-from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import Listing, SchedulingInput
 from function.scheduler.selectors import HeldPrograms
 
 SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"

@@ -1,8 +1,7 @@
 """Mismatch: whether an existing replica still matches what is wanted of it, or whether that is unknown.
 
-Law 2, reason 3 lets a mismatched replica go, so everything that makes one mismatched must live here, but
-for how long something has been wrong (reason 7, `outcomes`). They are looked at in the order M1,
-M6, M7, M2, then M3 and M4 for each member, and M5:
+Law 2, reason 3 lets a mismatched replica go, so everything that makes one mismatched must live here. They are
+looked at in the order M1, M6, M7, M2, then M3 and M4 for each member, M5, and M8 where none of them holds:
 
 M1. the engines changed shape: names, roles, numbers of members (`ShapeChanged`);
 M2. its cluster's `spec.nodePools`, present and not empty, no longer has its pinned pool (`PoolGone`);
@@ -10,7 +9,8 @@ M3. the devices of that pool no longer satisfy the nodeSelector of its member (`
 M4. the resolved requests of a member changed in name, count or device class (`RequestsChanged`);
 M5. its cost grew beyond what its pool has free: an edit overcommits nothing (`CostGrew`);
 M6. another ModelCache is referenced, whose footprint leaves its cluster out (`CacheMoved`);
-M7. a gang has another number of pods, on a cluster with KServe, which refuses that edit (`SizeFixed`).
+M7. a gang has another number of pods, on a cluster with KServe, which refuses that edit (`SizeFixed`);
+M8. it or its cluster has been degraded for longer than asked, which is opt-in (`lasting_fault`; reason 7).
 
 Everything else keeps it. An edit that leaves no mismatch updates it in place. What is unknown, because a
 selector errs, costs too much, or reads what is not published, is doubt: then the replica stays as it is
@@ -34,7 +34,7 @@ from function.scheduler.device_matching import Match, errs
 from function.scheduler.ledger import Ledger
 from function.scheduler.matcher import Matcher
 from function.scheduler.outcomes import Kept, Mismatch
-from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import Evacuation, SchedulingInput, unready_since
 
 Pair = tuple["Engine", "Member", "StampedMember"]
 
@@ -301,3 +301,21 @@ def _in_doubt_of_charges(own_replica: OwnReplica, doubt: str) -> Kept:
     unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
     until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
     return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)
+
+
+def lasting_fault(
+    evacuating: Evacuation, own_replica: OwnReplica, cluster: InferenceCluster | None
+) -> Mismatch | None:
+    """Why a replica is to be evacuated (M8), the widest reason first; None where it is not.
+
+    Doubt: a cluster that is not known, and a time that cannot be read, evacuate nothing.
+    """
+    before = evacuating.before
+    if before is None or cluster is None:
+        return None
+    if evacuating.lost(cluster):
+        return Mismatch.ClusterLost
+    if cluster.unready_since is not None and cluster.unready_since < before:
+        return Mismatch.ClusterDegraded
+    since = unready_since(own_replica)
+    return Mismatch.ReplicaDegraded if since is not None and since < before else None

@@ -21,7 +21,6 @@ from function.api import InferenceCluster
 from function.api.deployment import ReplicaShape
 from function.api.ownership import OwnReplica
 from function.api.reasons import Reason, Rejection
-from function.scheduler.diagnosis import OnPools, Why, below_gates, on_pools
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
 from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
 from function.scheduler.ledger import Capacities, Ledger
@@ -30,7 +29,7 @@ from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchM
 from function.scheduler.outcomes import Placed
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
-from function.scheduler.search import free_left, search
+from function.scheduler.search import OnPools, Why, below_gates, free_left, on_pools, search
 from function.scheduler.stamp import Indices
 
 

@@ -34,10 +34,10 @@ from function.scheduler.ledger import (
     yielding,
 )
 from function.scheduler.matcher import Matcher
-from function.scheduler.mismatch import examine
-from function.scheduler.outcomes import Cause, Dropped, Evacuation, Kept, Placed, evacuation
+from function.scheduler.mismatch import examine, lasting_fault
+from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
-from function.scheduler.scheduling_input import SchedulingInput, scheduling_input
+from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
 from function.scheduler.stamp import Indices
 
@@ -111,7 +111,7 @@ class Decision:
 # 4. scale down (`scale_down`);
 # 5. it is being deleted already (here);
 # 6. it yields its place in an overcommitted pool, where that is asked for (here, from `ledger`);
-# 7. it or its cluster has been degraded for longer than asked, which is opt-in (`outcomes`), and its
+# 7. it or its cluster has been degraded for longer than asked, which is opt-in (`mismatch`), and its
 #    replacement has a place (`replace`).
 #
 # A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion
@@ -169,7 +169,7 @@ def _stays(
         return Kept(own_replica, doubt="a selector does not compile")
     cluster = inputs.fleet.clusters.get(own_replica.cluster)
     kept = examine(inputs, matcher, ledger, own_replica, cluster)
-    too_long = None if kept.mismatch else evacuating.mismatch(own_replica, cluster)
+    too_long = None if kept.mismatch else lasting_fault(evacuating, own_replica, cluster)
     if too_long is None:
         return kept
     # Law 2, reason 7. It matches as ever: while it has nowhere to go it is updated like any other, which

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, SchedulerConfig
 from function.api.deployment import PlacementPolicy
 from function.api.model import conditions_of, mapping, mappings, number
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
+from function.api.text import latest, listed
 from function.api.workload import SERVING, serving_digest
-from function.boundary import Document, Resolution
+from function.boundary import Document, Resolution, Shape, Unreadable
 from function.boundary.memo import Memo
-from function.scheduler.ledger import Yielding
-from function.scheduler.other_replicas import OtherReplicas
+from function.scheduler.ledger import Ledger, Yielding
 from function.scheduler.selectors import (
     OF_DEPLOYMENT,
     OF_INPUT,
@@ -110,6 +112,161 @@ def _ready_of(status: dict[str, Any]) -> object:
 
 def _is_older(observed: object, generation: object) -> bool:
     return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation
+
+
+# Other replicas: those of a fleet that are not a deployment's own, and are only charged.
+#
+# A server reads the list for the one deployment that it answers (`Unshared`). A run over many deployments
+# reads and charges it once (`Listing`). Each of them sees it without its own (`OthersListed`), and opens its
+# ledger from there. Sharing changes no answer: the same replicas are charged, and charges add up in any
+# order.
+
+
+class OtherReplicas(Collection["ModelReplica"]):
+    """Every replica that exists, without those of one deployment."""
+
+    @abstractmethod
+    def named(self, name: str) -> Iterable[ModelReplica]:
+        """Those that have an object name: none, or one in each of several namespaces."""
+
+    @abstractmethod
+    def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:
+        """Return a ledger to which they are charged; more may be opened on the touched clusters."""
+
+    def __contains__(self, replica: object) -> bool:
+        """Tell whether a replica is one of them."""
+        return any(other == replica for other in self)
+
+
+class Unshared(OtherReplicas):
+    """Replicas that nobody else asks about."""
+
+    def __init__(self, replicas: Iterable[ModelReplica] = ()) -> None:
+        """Take them as they are."""
+        self._replicas = tuple(replicas)
+
+    def __iter__(self) -> Iterator[ModelReplica]:
+        """Return all of them, in their order."""
+        return iter(self._replicas)
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self._replicas)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset([replica.name for replica in self._replicas])
+
+    def named(self, name: str) -> Iterable[ModelReplica]:
+        """Those that have an object name."""
+        return [replica for replica in self if replica.name == name] if name in self._names else ()
+
+    def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:  # noqa: ARG002
+        """Return a ledger to which they are charged: nobody shares it."""
+        return _charged(Ledger(clusters.values()), self._replicas)
+
+
+def _charged(ledger: Ledger, replicas: Iterable[ModelReplica]) -> Ledger:
+    for replica in replicas:
+        ledger.open(replica, replica.cluster)
+    return ledger
+
+
+class Listing:
+    """The listed replicas of one run over many deployments, which may go on at its end.
+
+    Law: what is read of a document depends on the document, and what is charged on the replicas and the
+    clusters. A list with another beginning is another listing; who asks about other clusters, or saw less of
+    the list than is charged by now, charges for itself.
+    Buys: 2,000 replicas are read and charged once, and not again for each of 100 deployments.
+    """
+
+    def __init__(self, clusters: Mapping[str, InferenceCluster]) -> None:
+        """Start without replicas."""
+        self._clusters = clusters
+        self._documents: tuple[Document, ...] = ()
+        self.replicas: list[ModelReplica] = []
+        self._by_deployment: dict[str, list[int]] = defaultdict(list)
+        self._by_name: dict[str, list[int]] = defaultdict(list)
+        self._ledger = Ledger(clusters.values())
+        self._charged = 0
+
+    def goes_on(self, documents: tuple[Document, ...], clusters: Mapping[str, InferenceCluster]) -> bool:
+        """Tell whether a list begins as this one does, as far as this one goes, on the same clusters."""
+        return documents[: len(self._documents)] == self._documents and clusters == self._clusters
+
+    def read(self, documents: tuple[Document, ...], parse: Callable[[Document], ModelReplica]) -> None:
+        """Read on in a list that begins as this one does. `parse` never fails."""
+        for document in documents[len(self._documents) :]:
+            replica = parse(document)
+            self._by_deployment[replica.deployment].append(len(self.replicas))
+            self._by_name[replica.name].append(len(self.replicas))
+            self.replicas.append(replica)
+        self._documents = documents
+
+    def concerning(self, deployment: str, names: Iterable[str]) -> list[int]:
+        """Where the replicas of a deployment's name stand, and those of some object names, in order."""
+        places = set(self._by_deployment.get(deployment, ()))
+        for name in names:
+            places.update(self._by_name.get(name, ()))
+        return sorted(places)
+
+    def named(self, name: str) -> list[int]:
+        """Where the replicas of an object name stand."""
+        return self._by_name.get(name, [])
+
+    def charged(self, clusters: Mapping[str, InferenceCluster], length: int) -> Ledger | None:
+        """Return a ledger with the first replicas, to be forked; None where one has to be opened anew."""
+        if length < self._charged or clusters != self._clusters:
+            return None
+        if length > self._charged:
+            added = self.replicas[self._charged : length]
+            # Those who forked the ledger before go on seeing it as it was.
+            self._ledger = _charged(self._ledger.fork({replica.cluster for replica in added}), added)
+            self._charged = length
+        return self._ledger
+
+
+@dataclass(frozen=True, eq=False)
+class OthersListed(OtherReplicas):
+    """A listing as one deployment sees it."""
+
+    listing: Listing
+    length: int
+    """How far the list went when the deployment was asked about."""
+    left_out: frozenset[int]
+    """Where its own stand, and what is in `rest`."""
+    rest: tuple[ModelReplica, ...]
+    """Replicas that bear the deployment's name and are not its own."""
+
+    def __iter__(self) -> Iterator[ModelReplica]:
+        """Return all of them: those in the list in its order, then the rest."""
+        for at, replica in enumerate(self.listing.replicas[: self.length]):
+            if at not in self.left_out:
+                yield replica
+        yield from self.rest
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return self.length - len(self.left_out) + len(self.rest)
+
+    def named(self, name: str) -> Iterable[ModelReplica]:
+        """Those that have an object name."""
+        for at in self.listing.named(name):
+            if at < self.length and at not in self.left_out:
+                yield self.listing.replicas[at]
+        yield from (replica for replica in self.rest if replica.name == name)
+
+    def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:
+        """Fork the ledger of the listing, and take the deployment's own out of it."""
+        shared = self.listing.charged(clusters, self.length)
+        if shared is None:
+            return _charged(Ledger(clusters.values()), self)
+        left_out = [self.listing.replicas[at] for at in self.left_out]
+        changed = (*left_out, *self.rest)
+        ledger = shared.fork({*touched, *(replica.cluster for replica in changed)})
+        ledger.close(left_out)
+        return _charged(ledger, self.rest)
 
 
 # The fleet of one pass: the clusters, the replicas, and what was not delivered.
@@ -252,3 +409,107 @@ def scheduling_input(
     return SchedulingInput(
         deployment, policy, selectors, config, fleet, evaluations, config_fault, peers, serving
     )
+
+
+# placement.evacuate: give up what has been lost or degraded for longer than asked, where there is a place.
+#
+# A pure function has no clock, so time is observed: every cluster publishes a heartbeat, the time on a
+# lease that something on it renews. Three rules keep a wrong clock from moving anything that is well:
+#
+# 1. *Now* is the newest instant that more than half of the heartbeats have reached. Somebody honest is among
+#    those, so as long as most clocks are right it is never later than it really is, whatever the others say:
+#    one a year ahead changes nothing. Two heartbeats at least: a clock that nobody confirms is none.
+# 2. Fewer than half of the heartbeats within `afterSeconds` of the newest: nothing is evacuated. It may be
+#    the
+#    control plane that is cut off, or the newest that lies; nobody can tell.
+# 3. A cluster that the control plane says it reaches (ClusterReachable) is not lost: its clock is behind.
+#
+# A time that cannot be read is doubt, and doubt keeps. What evacuates is treated as a mismatch: it goes
+# only when a place was found in the same pass, within the disruption budget (Law 2, reason 7).
+
+QUORUM = 2
+"""Heartbeats that make a clock."""
+SHOWN = 3
+"""How many clusters a message names."""
+
+UNREADY: Shape = {
+    "metadata": {"creationTimestamp": None},
+    "status": {"conditions": {"type": None, "status": None, "lastTransitionTime": None}},
+}
+"""What is read of an own replica to know how long it has not been Ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuation:
+    """The faults that have lasted too long. Switched off, nothing lasts too long."""
+
+    after: int = 0
+    """The seconds asked for."""
+    before: int | None = None
+    """What has been wrong since before this instant has been so for too long; None: nothing has."""
+    paused: str = ""
+    """Why nothing is evacuated although it is asked for."""
+
+    def lost(self, cluster: InferenceCluster) -> bool:
+        """Tell whether a cluster was not heard of for too long."""
+        if self.before is None or cluster.reached:
+            return False
+        return cluster.heartbeat is not None and cluster.heartbeat < self.before
+
+
+def unready_since(own_replica: OwnReplica) -> int | None:
+    """Since when a replica is not Ready, and at most as long as it exists; None where that is not known."""
+    if own_replica.replica.ready is not False:
+        return None
+    try:
+        plain = own_replica.document.project(UNREADY)
+    except Unreadable:
+        return None
+    readings = [
+        condition.get("lastTransitionTime")
+        for condition in conditions_of(mapping(plain.get("status")))
+        if condition.get("type") == "Ready"
+    ]
+    created = mapping(plain.get("metadata")).get("creationTimestamp")
+    return latest([*readings, *([] if created is None else [created])])
+
+
+def evacuation(inputs: SchedulingInput) -> Evacuation:
+    """Read the clock of a fleet, and how far back too long is."""
+    stated = inputs.policy.evacuate
+    if stated is None:
+        return Evacuation()
+    after = stated.after_seconds
+    beats = {
+        name: cluster.heartbeat
+        for name, cluster in inputs.fleet.clusters.items()
+        if cluster.heartbeat is not None and not cluster.deleting  # What is going away has no say.
+    }
+    if len(beats) < QUORUM:
+        publishers = "no cluster publishes" if not beats else "only one cluster publishes"
+        return Evacuation(after, paused=f"NoClock: {publishers} a heartbeat, so nothing is evacuated")
+    newest = max(beats.values())
+    fresh = sorted(name for name, beat in beats.items() if beat >= newest - after)
+    if 2 * len(fresh) < len(beats):
+        few = f"{len(fresh)} of {len(beats)} heartbeats {'is' if len(fresh) == 1 else 'are'}"
+        text = f"EvacuationPaused: only {few} within {after} s of the newest ({listed(fresh, SHOWN)})"
+        return Evacuation(after, paused=f"{text}, so nothing is evacuated")
+    now = sorted(beats.values(), reverse=True)[len(beats) // 2]
+    return Evacuation(after, before=now - after)
+
+
+def suspects(inputs: SchedulingInput) -> bool:
+    """Tell whether something of ours may have been wrong for too long: what time it is would decide."""
+    if inputs.policy.evacuate is None:
+        return False
+    for own_replica in inputs.fleet.own_replicas:
+        if own_replica.terminating:
+            continue
+        if unready_since(own_replica) is not None:
+            return True
+        cluster = inputs.fleet.clusters.get(own_replica.cluster)
+        if cluster is None:
+            continue
+        if cluster.unready_since is not None or (cluster.heartbeat is not None and not cluster.reached):
+            return True
+    return False

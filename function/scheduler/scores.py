@@ -1,11 +1,14 @@
 """Scores: the order of the feasible clusters for a new replica, the weightiest first.
 
-A score gives each candidate a value; smaller is better, and an earlier score outweighs every later one, so
-the order of the list is the policy. Adding a score is adding a file and a line in the list.
+A score gives each candidate a value; smaller is better, and an earlier score outweighs every later one. So
+the order of `SCORES` is the policy, and adding a score is adding a line there. What a policy alone switches
+on is a row (`PlainScore`); what also has to be prepared for a pass is a class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
@@ -20,46 +23,62 @@ from function.scheduler.ledger import ReplicaCounts
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
-# firstAvailable: lower ranks first.
+
+class Score(Protocol):
+    """One reason to prefer a cluster."""
+
+    @property
+    def description(self) -> str:
+        """What `why` prints before the value; docs/how-it-schedules.md has a row of the same text."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether a placement on another cluster can change the value."""
+
+    def value(self, candidate: Candidate, counts: ReplicaCounts) -> object:
+        """A value to compare; smaller is better."""
 
 
-class Ranks:
-    """Prefers clusters where the preferred devices of a prioritized list are available."""
+@dataclass(frozen=True, slots=True)
+class PlainScore:
+    """A score that reads nothing but the candidate and the counts of its cluster."""
 
-    description = "preferred devices of firstAvailable"
-    elsewhere = False
+    description: str
+    applies: Callable[[SchedulingInput], bool]
+    value: Callable[[Candidate, ReplicaCounts], object]
+    elsewhere: bool = False
 
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> Ranks | None:
-        """Build it where some request has a prioritized list."""
-        members = (
-            m for shape in inputs.deployment.shapes for engine in shape.engines for m in engine.members
-        )
-        return cls() if any(request.first_available for m in members for request in m.requests) else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> tuple[int, ...]:
-        """The ranks chosen for prioritized lists, in the order of the requests.
-
-        Zeros at the end are left out: they say nothing, and shapes of different length must compare.
-        """
-        listed = (
-            resolved.rank
-            for engine, option in candidate.engines
-            for member, match in zip(engine.members, option.matches, strict=True)
-            for request, resolved in zip(member.requests, match.resolved, strict=True)
-            if request.first_available
-        )
-        ranks = list(listed)
-        while ranks and not ranks[-1]:
-            ranks.pop()
-        return tuple(ranks)
+    def of(self, inputs: SchedulingInput) -> PlainScore | None:
+        """Take part where the policy or the fleet says so."""
+        return self if self.applies(inputs) else None
 
 
-# placement.preferences: soft wishes. More matched weight wins.
+def _has_ranks(inputs: SchedulingInput) -> bool:
+    """Tell whether some request has a prioritized list."""
+    engines = (engine for shape in inputs.deployment.shapes for engine in shape.engines)
+    requests = (request for engine in engines for member in engine.members for request in member.requests)
+    return any(request.first_available for request in requests)
+
+
+def _ranks(candidate: Candidate, _counts: ReplicaCounts) -> tuple[int, ...]:
+    """The ranks chosen for prioritized lists, in the order of the requests.
+
+    Zeros at the end are left out: they say nothing, and shapes of different length must compare.
+    """
+    ranks = [
+        resolved.rank
+        for engine, option in zip(candidate.shape.engines, candidate.options, strict=True)
+        for member, match in zip(engine.members, option.matches, strict=True)
+        for request, resolved in zip(member.requests, match.resolved, strict=True)
+        if request.first_available
+    ]
+    while ranks and not ranks[-1]:
+        ranks.pop()
+    return tuple(ranks)
 
 
 class PreferencesScore:
-    """Prefers clusters that match more preference weight."""
+    """placement.preferences: more matched weight is better; a wish that is not met keeps no cluster out."""
 
     description = "matched preference weight"
     elsewhere = False
@@ -80,29 +99,25 @@ class PreferencesScore:
         return -self._weights.of(candidate.cluster.name, candidate.cluster)
 
     def _weight(self, cluster: InferenceCluster) -> int:
-        return sum(
-            preference.weight
-            for at, preference in enumerate(self._preferences)
-            if self._matches(at, preference, cluster)
-        )
-
-    def _matches(self, at: int, preference: Preference, cluster: InferenceCluster) -> bool:
-        if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):
-            return False
-        if not preference.cel:
-            return True
-        subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
-        outcome = self._evaluations.outcome(self._evaluations.program(preference.expression), subject)
-        if outcome.kind == "cost":
-            self._evaluations.unjudged.setdefault(at, set()).add(cluster.name)
-        return outcome.kind == "match"
-
-
-# topologySpread with ScheduleAnyway: the least skew beyond maxSkew first.
+        weight = 0
+        for at, preference in enumerate(self._preferences):
+            if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):
+                continue
+            if preference.cel:
+                subject = bind_cluster(
+                    name=cluster.name, labels=cluster.labels, attributes=cluster.attributes
+                )
+                outcome = self._evaluations.outcome(self._evaluations.program(preference.expression), subject)
+                if outcome.kind == "cost":  # Reported: it would cost more than the pass may spend on it.
+                    self._evaluations.unjudged.setdefault(at, set()).add(cluster.name)
+                if outcome.kind != "match":
+                    continue
+            weight += preference.weight
+        return weight
 
 
 class SoftSpread:
-    """Prefers clusters where one more replica would not exceed maxSkew, or exceed it least."""
+    """placement.topologySpread with ScheduleAnyway: the least skew beyond maxSkew is better."""
 
     description = "least topology skew beyond maxSkew"
     elsewhere = True
@@ -122,11 +137,8 @@ class SoftSpread:
         return self._spread.excess(candidate.cluster, counts)
 
 
-# placement.cache Prefer: clusters on which the weights are nearest to being staged come first.
-
-
 class CacheReadiness:
-    """Prefers clusters where the referenced cache is Ready, then Hydrating, Pending, unknown, Failed."""
+    """placement.cache Prefer: Ready is best, then Hydrating, Pending, unknown, Failed."""
 
     description = "readiness of the cache"
     elsewhere = False
@@ -146,97 +158,8 @@ class CacheReadiness:
         return readiness(self._phases.get(candidate.cluster.name, ""))
 
 
-# Nodes that are there before nodes that are added once they are needed.
-
-
-class FitsNow:
-    """Prefers clusters where the replica fits on nodes that are there."""
-
-    description = "waits for nodes to be added"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> FitsNow | None:
-        """Build it where some cluster says that nodes are still to come."""
-        return cls() if any(cluster.nodes_to_come for cluster in inputs.fleet.clusters.values()) else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> str:
-        """The word that says if it waits for a node; `no` sorts before `yes`."""
-        return "yes" if candidate.grows else "no"
-
-
-# placement.strategy: spread before packing, or pack before spreading.
-
-
-class FewestReplicas:
-    """Spread: prefers the cluster that hosts the fewest replicas of this deployment."""
-
-    description = "fewest replicas of this deployment"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> FewestReplicas | None:
-        """Build it unless the strategy is BinPack."""
-        return None if inputs.policy.strategy == "BinPack" else cls()
-
-    def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:
-        """Replicas of this deployment on the cluster."""
-        return counts[candidate.cluster.name]
-
-
-class LeastFreeLeft:
-    """BinPack: prefers the cluster with the least free nodes left in the pools it would use."""
-
-    description = "least free nodes left in its pools"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> LeastFreeLeft | None:
-        """Build it for the strategy BinPack."""
-        return cls() if inputs.policy.strategy == "BinPack" else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
-        """Free nodes left after the placement."""
-        return candidate.free_left
-
-
-class MostReplicas:
-    """BinPack: then the cluster that has the most replicas of this deployment already."""
-
-    description = "most replicas of this deployment"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> MostReplicas | None:
-        """Build it for the strategy BinPack."""
-        return cls() if inputs.policy.strategy == "BinPack" else None
-
-    def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:
-        """Replicas of this deployment on the cluster, negative so that more is better."""
-        return -counts[candidate.cluster.name]
-
-
-# placement.tieBreak: between equals. Name is the default and stands last in any case.
-
-
-class MostFree:
-    """Prefers the cluster with the most free nodes left in the pools it would use."""
-
-    description = "most free nodes left in its pools"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> MostFree | None:
-        """Build it for the tie-break MostFree."""
-        return cls() if inputs.policy.tie_break == "MostFree" else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
-        """Free nodes left, negative so that more is better."""
-        return -candidate.free_left
-
-
 class HashOrder:
-    """Prefers by a hash of deployment and cluster, so that many deployments do not pile on one name."""
+    """placement.tieBreak Hash: a hash of deployment and cluster, so that not all pile on one name."""
 
     description = "hash of deployment and cluster"
     elsewhere = False
@@ -257,52 +180,46 @@ class HashOrder:
         return sha256(f"{self._uid},{candidate.cluster.name}".encode()).digest()
 
 
-# The last score: the name of the cluster. With it no two candidates are equal.
-
-
-class FirstByName:
-    """Prefers the name that sorts first."""
-
-    description = "first by name"
-    elsewhere = False
-
-    @classmethod
-    def of(cls, _inputs: SchedulingInput) -> FirstByName:
-        """Build it, always."""
-        return cls()
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> str:
-        """The cluster's name."""
-        return candidate.cluster.name
-
-
-class Score(Protocol):
-    """One reason to prefer a cluster."""
-
-    description: str
-    elsewhere: bool
-    """Whether a placement on another cluster can change the value."""
-
-    def value(self, candidate: Candidate, counts: ReplicaCounts) -> object:
-        """A value to compare; smaller is better."""
+def _packs(inputs: SchedulingInput) -> bool:
+    return inputs.policy.strategy == "BinPack"
 
 
 SCORES = (
-    Ranks,
+    # firstAvailable: where the devices that come first in a prioritized list are available.
+    PlainScore("preferred devices of firstAvailable", _has_ranks, _ranks),
     PreferencesScore,
     SoftSpread,
     CacheReadiness,
-    FitsNow,
-    LeastFreeLeft,
-    MostReplicas,
-    FewestReplicas,
-    MostFree,
+    # Nodes that are there before nodes that are added once they are needed: `no` sorts before `yes`.
+    PlainScore(
+        "waits for nodes to be added",
+        lambda inputs: any(cluster.nodes_to_come for cluster in inputs.fleet.clusters.values()),
+        lambda candidate, _: "yes" if candidate.grows else "no",
+    ),
+    # placement.strategy BinPack: the least free nodes left in the pools used, then company.
+    PlainScore("least free nodes left in its pools", _packs, lambda candidate, _: candidate.free_left),
+    PlainScore(
+        "most replicas of this deployment", _packs, lambda candidate, counts: -counts[candidate.cluster.name]
+    ),
+    # placement.strategy Spread, the default.
+    PlainScore(
+        "fewest replicas of this deployment",
+        lambda inputs: not _packs(inputs),
+        lambda candidate, counts: counts[candidate.cluster.name],
+    ),
+    # placement.tieBreak, between equals. Name is the default and stands last in any case.
+    PlainScore(
+        "most free nodes left in its pools",
+        lambda inputs: inputs.policy.tie_break == "MostFree",
+        lambda candidate, _: -candidate.free_left,
+    ),
     HashOrder,
-    FirstByName,
+    # The name: with it no two candidates are equal, so the choice depends on no order of the input.
+    PlainScore("first by name", lambda _: True, lambda candidate, _: candidate.cluster.name),
 )
 
 
 def scores(inputs: SchedulingInput) -> tuple[Score, ...]:
     """Build the scores that apply, the weightiest first."""
-    built = (score_class.of(inputs) for score_class in SCORES)
+    built = (score.of(inputs) for score in SCORES)
     return tuple(score for score in built if score is not None)

@@ -16,8 +16,9 @@ from function.deployment.requirements import coordinated, published
 from function.scheduler.disruption import rollout_budget, surge
 from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
 from function.scheduler.ledger import Overcommitted
-from function.scheduler.outcomes import Cause, Kept, Update, evacuation, suspects
+from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.schedule import Decision
+from function.scheduler.scheduling_input import evacuation, suspects
 from function.transitions import conditions_before
 
 # The condition ReplicasUpdated: how far a staged rollout is, and which replica it waits for.

@@ -14,12 +14,12 @@ from function.api.charge import is_anonymous
 from function.api.reasons import Reason, Rejection
 from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
-from function.scheduler.diagnosis import OnPools
 from function.scheduler.filters import StackExpresses, standing
-from function.scheduler.outcomes import evacuation
+from function.scheduler.mismatch import lasting_fault
 from function.scheduler.placer import barred
 from function.scheduler.schedule import Decision
-from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import SchedulingInput, evacuation
+from function.scheduler.search import OnPools
 
 # Digests of what a decision was made from, and of the decision.
 #
@@ -77,7 +77,7 @@ def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
         evacuating, fleet = evacuation(inputs), inputs.fleet
         yield evacuating.paused
         for replica in fleet.own_replicas:
-            yield f"{replica.key} {evacuating.mismatch(replica, fleet.clusters.get(replica.cluster))}"
+            yield f"{replica.key} {lasting_fault(evacuating, replica, fleet.clusters.get(replica.cluster))}"
         yield _text(sorted(name for name, cluster in fleet.clusters.items() if evacuating.lost(cluster)))
 
 

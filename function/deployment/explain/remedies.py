@@ -32,9 +32,8 @@ from function.deployment.explain.change import (
 )
 from function.deployment.explain.lint import Catalogue, unflattened
 from function.scheduler.device_matching import MAX_CLAIMED
-from function.scheduler.other_replicas import Unshared
 from function.scheduler.schedule import Decision
-from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scheduling_input import SchedulingInput, Unshared
 
 # The context of remedies: a decision and its rejections, the nearest miss first.
 

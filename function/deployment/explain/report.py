@@ -35,9 +35,9 @@ from function.deployment.explain.message import (
     rejection_phrase,
 )
 from function.deployment.explain.remedies import source_of
-from function.scheduler.diagnosis import OnPools
 from function.scheduler.outcomes import Dropped, Kept, Placed
 from function.scheduler.schedule import Decision
+from function.scheduler.search import OnPools
 
 # List every replica of a deployment as one row: for reports, tables and forecasts.
 

@@ -31,8 +31,14 @@ from function.deployment.snapshot.charges import (
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.ledger import may_yield
 from function.scheduler.memo import Shared
-from function.scheduler.other_replicas import Listing, OtherReplicas, OthersListed, Unshared
-from function.scheduler.scheduling_input import Fleet, UnreadableCluster
+from function.scheduler.scheduling_input import (
+    Fleet,
+    Listing,
+    OtherReplicas,
+    OthersListed,
+    UnreadableCluster,
+    Unshared,
+)
 
 
 def _name_of(document: Document) -> str:

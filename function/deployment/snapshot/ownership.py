@@ -15,8 +15,7 @@ from function.api.ownership import Owner, OwnReplica, order, turn
 from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.memo import parts_of
-from function.scheduler.other_replicas import Unshared
-from function.scheduler.scheduling_input import Fleet, Peer, Peers
+from function.scheduler.scheduling_input import Fleet, Peer, Peers, Unshared
 
 
 def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
