@@ -1,1 +1,1 @@
-"""The static check of a tree: names, types and overloads, and what a checked selector reads and compares."""
+"""The static check of a tree: names, types and overloads; and what a checked selector reads and compares."""

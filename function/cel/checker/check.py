@@ -1,7 +1,19 @@
 """The static check: every name is known, every call has an overload, the result can be a bool.
 
-It walks the tree once and hangs what it finds on the nodes: their types, the overloads a call may run, the
-slots of the variables.
+The check is what makes a selector here the selector that Kubernetes has: an API server refuses what does not
+pass it, so passing too much would place on devices that no claim can ever select, and passing too little
+would refuse what a cluster accepts. So each rule is cel-go's (`checker/checker.go`), in its order where the
+order shows.
+
+It walks the tree once and hangs what it finds on the nodes (`Checked`): their types, the overloads that a
+call may run, the slots of the variables. A rule is a function in the table `RULES`; it returns a type, or
+yields the nodes below it and is sent their types (`descend`), so that no selector is too deep.
+
+Three things have to wait until all types are known, and are done at the end of `check`:
+
+- literals must be of one type (`[1, "a"]` does not compile in the environment of the API server);
+- a name that a macro binds must not stand for a type: cel-go takes it for the name of one;
+- a literal template of `format` must fit its arguments.
 """
 
 from __future__ import annotations
@@ -22,42 +34,19 @@ from function.cel.checker.state import (
     equivalent,
 )
 from function.cel.library import Dialect
-from function.cel.library.declarations import MESSAGES, Overload
+from function.cel.library.declarations import MESSAGES
 from function.cel.library.formats import check_template
 from function.cel.syntax import nodes
 from function.cel.syntax.builders import READ
-from function.cel.syntax.nodes import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    STRING,
-    TIMESTAMP,
-    UINT,
-    Call,
-    ListLiteral,
-    Literal,
-    Loop,
-    Node,
-    Type,
-    list_of,
-    map_of,
-    optional_of,
-    wrapper_of,
-    written,
-)
+from function.cel.syntax.nodes import Call, Literal, Loop, Node, Type, list_of, map_of, optional_of, written
 from function.cel.syntax.parser import collect, descend
 from function.cel.values import SUBJECT, EvaluationError, Mistake
 
-# The static check of calls: which function a name means, which overloads the arguments allow.
-
-
-# The static check of comprehensions: what they run over, the types of their names, what they make.
+# Comprehensions: what they run over, the types of their names, what they make. In cel-go a comprehension is
+# a fold over an accumulator (`checkComprehension`); a loop here stays one node, so its type is a rule.
 
 PREDICATES = frozenset({"all", "exists", "exists_one"})
-SORTABLE = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
+SORTABLE = tuple(map(Type, ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")))
 """Types of keys that sortBy takes, in the order of cel-go's overloads."""
 
 
@@ -77,17 +66,20 @@ def loop_type(checker: Checker, node: Loop, scope: Scope) -> TypeSteps:
 
 
 def _names(checker: Checker, node: Loop, over: Type) -> tuple[Type, ...]:
-    """Return the types of the loop's names."""
+    """Return the types of the loop's names: element or key; of two, position and element or key and value.
+
+    A range of which nothing is known becomes dyn, as in cel-go.
+    """
     two = len(node.names) > 1
     if over.is_variable:
-        checker.unify((DYN, over))
-        over = DYN
+        checker.unify((nodes.DYN, over))
+        over = nodes.DYN
     if over.name == "list":
-        return (INT, *over.args) if two else over.args
+        return (nodes.INT, *over.args) if two else over.args
     if over.name == "map":
         return over.args if two else over.args[:1]
     if over.name == "dyn":
-        return (DYN,) * len(node.names)
+        return (nodes.DYN,) * len(node.names)
     shown = checker.final(over)
     raise Mistake(
         f"expression of type '{shown}' cannot be range of a comprehension (must be list, map, or dynamic)",
@@ -96,9 +88,10 @@ def _names(checker: Checker, node: Loop, over: Type) -> tuple[Type, ...]:
 
 
 def _result(checker: Checker, node: Loop, over: Type, names: tuple[Type, ...], steps: list[Type]) -> Type:
+    """Return the type of what a loop makes; a step before the last is a predicate."""
     if node.kind in PREDICATES:
         checker.boolean(steps[0], node.steps[0])
-        return BOOL
+        return nodes.BOOL
     if node.kind == "filter":
         checker.boolean(steps[0], node.steps[0])
         return list_of(checker.substitute(names[0]))
@@ -109,7 +102,13 @@ def _result(checker: Checker, node: Loop, over: Type, names: tuple[Type, ...], s
     if node.kind == "transformMap":
         return map_of(names[0], checker.substitute(steps[-1]))
     if node.kind == "transformMapEntry":
-        return _entries(checker, node, steps[-1])
+        made = map_of(checker.substitution.variable(), checker.substitution.variable())
+        if not checker.unify((steps[-1], made)):
+            given = checker.final(steps[-1])
+            raise Mistake(
+                f"transformMapEntry needs a map of one entry, not '{given}'", node.steps[-1].span.at
+            )
+        return checker.substitute(made)
     return list_of(checker.substitute(steps[-1]))
 
 
@@ -120,20 +119,12 @@ def _sorted(checker: Checker, node: Loop, over: Type, key: Type) -> Type:
         element = checker.substitution.variable()
         if checker.unify((over, list_of(element)), (key, sortable)):
             sorted_type = list_of(checker.substitute(element))
-            result = sorted_type if result is None or result == sorted_type else DYN
+            result = sorted_type if result is None or result == sorted_type else nodes.DYN
     if result is None:
         given, by = checker.final(over), checker.final(key)
         culprit = node.steps[0] if given.name in ("list", "dyn") else node.range
         raise Mistake(f"sortBy cannot sort a {given} by a {by}", culprit.span.at)
     return result
-
-
-def _entries(checker: Checker, node: Loop, entry: Type) -> Type:
-    made = map_of(checker.substitution.variable(), checker.substitution.variable())
-    if not checker.unify((entry, made)):
-        given = checker.final(entry)
-        raise Mistake(f"transformMapEntry needs a map of one entry, not '{given}'", node.steps[-1].span.at)
-    return checker.substitute(made)
 
 
 def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
@@ -143,23 +134,28 @@ def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
         yield field, scope
         kind = checker.field((yield operand, scope), written(field), node.span.at, optional=True)
         return checker.substitute(kind)
+    # The arguments of format are the one list literal that may mix types.
     exempt = node.function == "format"
     checker.in_format += exempt
-    kind = yield from _checked_call(checker, node, scope)
-    checker.in_format -= exempt
-    return kind
-
-
-def _checked_call(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
     function, target = _function(checker, node, scope)
     kinds = yield from collect((arg, scope) for arg in node.args)
     if function in ("_&&_", "_||_"):
-        return _logic(checker, node, kinds)
-    if function == "_?_:_":
-        return _choice(checker, node, kinds)
-    if target is not None:
-        kinds.insert(0, (yield target, scope))
-    return _overloaded(checker, node, function, kinds, member=target is not None)
+        for arg, given in zip(node.args, kinds, strict=True):
+            checker.boolean(given, arg)
+        kind = nodes.BOOL
+    elif function == "_?_:_":
+        kind = checker.substitution.variable()
+        condition, one, other = kinds
+        if not checker.unify((condition, nodes.BOOL), (one, kind), (other, kind)):
+            raise mismatch(checker, "_?_:_", kinds, node.span.at, member=False)
+        kind = checker.substitute(kind)
+    else:
+        # cel-go looks at the arguments before the receiver, which decides who is to blame in a message.
+        if target is not None:
+            kinds.insert(0, (yield target, scope))
+        kind = _overloaded(checker, node, function, kinds, member=target is not None)
+    checker.in_format -= exempt
+    return kind
 
 
 def _function(checker: Checker, node: Call, scope: Scope) -> tuple[str, Node | None]:
@@ -172,54 +168,40 @@ def _function(checker: Checker, node: Call, scope: Scope) -> tuple[str, Node | N
     return node.function, node.target
 
 
-def _logic(checker: Checker, node: Call, kinds: list[Type]) -> Type:
-    for arg, kind in zip(node.args, kinds, strict=True):
-        checker.boolean(kind, arg)
-    return BOOL
-
-
-def _choice(checker: Checker, node: Call, kinds: list[Type]) -> Type:
-    result = checker.substitution.variable()
-    condition, one, other = kinds
-    if not checker.unify((condition, BOOL), (one, result), (other, result)):
-        raise mismatch(checker, "_?_:_", kinds, node.span.at, member=False)
-    return checker.substitute(result)
-
-
 def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], *, member: bool) -> Type:
+    """Return the type of a call, and note every overload that the arguments may have.
+
+    All that fit are kept, as in cel-go's `resolveOverload`: through dyn only the values tell which one runs.
+    Where they return different types the result is dyn. Each overload that fits binds type variables, so
+    that an earlier one narrows what a later one sees; the order of declarations is therefore cel-go's.
+    """
     declared = checker.functions.get(function)
     if declared is None:
         raise Mistake(f"undeclared reference to '{function}' (in container '')", node.span.at)
     matching = []
     result: Type | None = None
-    count, first = len(kinds), checker.resolve(kinds[0]) if kinds else DYN
+    count, first = len(kinds), checker.resolve(kinds[0]) if kinds else nodes.DYN
     for overload in declared:
         if overload.member != member or len(overload.parameters) != count:
             continue
         if count and first.cannot_be(overload.parameters[0]):
             continue
-        parameters, made = _instance(checker, overload)
+        signature = (*overload.parameters, overload.result)
+        *parameters, made = checker.substitution.fresh(signature) if overload.generic else signature
         if checker.unify(*zip(kinds, parameters, strict=True)):
             matching.append(overload)
             returned = checker.substitute(made) if overload.generic else made
-            result = returned if result is None or result == returned else DYN
+            result = returned if result is None or result == returned else nodes.DYN
     if result is None:
         raise mismatch(checker, function, kinds, node.span.at, member=member)
     checker.checked.overloads[node] = tuple(matching)
     return result
 
 
-def _instance(checker: Checker, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-    if not overload.generic:
-        return overload.parameters, overload.result
-    *parameters, result = checker.substitution.fresh((*overload.parameters, overload.result))
-    return tuple(parameters), result
-
-
 def check_format(node: Call, types: Mapping[Node, Type]) -> None:
     """Check a literal template of format against the types of arguments written out. Raises Mistake."""
     given = node.args[-1] if node.args else None
-    if not isinstance(node.target, Literal) or not isinstance(given, ListLiteral):
+    if not isinstance(node.target, Literal) or not isinstance(given, nodes.ListLiteral):
         return
     if type(node.target.value) is not str:
         return
@@ -242,8 +224,23 @@ def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Check
     checker = Checker(root, environment, dialect)
     scope = {environment.variable: Variable(environment.type, SUBJECT)}
     result = checker.final(descend(partial(_note, checker), (root, scope)))
-    _finish(checker)
-    accepted = {BOOL, environment.unknown} | ({wrapper_of(BOOL)} if dialect.wrapper_results else set())
+    settled: dict[int, Type] = {}
+    kinds = checker.checked.types
+    for node, kind in kinds.items():
+        kinds[node] = checker.final(kind, settled)
+    _refuse_bound_types(checker)
+    for call in checker.checked.overloads:
+        if call.function == "format":
+            check_format(call, kinds)
+    # Kubernetes forbids literals of mixed types (`HomogeneousAggregateLiterals`).
+    for (first, _), *others in checker.literals:
+        wanted = checker.final(first, settled)
+        for kind, at in others:
+            if not equivalent(checker.final(kind, settled), wanted):
+                raise Mistake(f"expected type '{wanted}' but found '{checker.final(kind)}'", at)
+    accepted = {nodes.BOOL, environment.unknown} | (
+        {nodes.wrapper_of(nodes.BOOL)} if dialect.wrapper_results else set()
+    )
     if result not in accepted:
         raise Mistake(f"must evaluate to bool or the unknown type, not {result}", root.span.start)
     return checker.checked
@@ -256,23 +253,6 @@ def _note(checker: Checker, wanted: ScopedNode) -> TypeSteps:
     kind: Type = (yield from steps) if isinstance(steps, Generator) else steps
     checker.checked.types[node] = kind
     return kind
-
-
-def _finish(checker: Checker) -> None:
-    """Settle all types, then refuse literals of mixed types."""
-    settled: dict[int, Type] = {}
-    kinds = checker.checked.types
-    for node, kind in kinds.items():
-        kinds[node] = checker.final(kind, settled)
-    _refuse_bound_types(checker)
-    for call in checker.checked.overloads:
-        if call.function == "format":
-            check_format(call, kinds)
-    for (first, _), *others in checker.literals:
-        wanted = checker.final(first, settled)
-        for kind, at in others:
-            if not equivalent(checker.final(kind, settled), wanted):
-                raise Mistake(f"expected type '{wanted}' but found '{checker.final(kind)}'", at)
 
 
 def _refuse_bound_types(checker: Checker) -> None:
@@ -288,11 +268,6 @@ def _refuse_bound_types(checker: Checker) -> None:
         checker.checked.type_values[node] = name
 
 
-def _literal(_checker: Checker, node: nodes.Literal, _scope: Scope) -> Type:
-    """Return the type of a literal."""
-    return node.type
-
-
 def _name(checker: Checker, node: nodes.Identifier, scope: Scope) -> Type:
     """Return the type of a name: a variable's, or of a type's name."""
     variable = checker.variable(node.name, scope)
@@ -303,16 +278,16 @@ def _name(checker: Checker, node: nodes.Identifier, scope: Scope) -> Type:
 
 
 def _select(checker: Checker, node: nodes.Select, scope: Scope) -> TypeSteps:
-    """Return the type of a selection."""
+    """Return the type of a selection, of has(), or of a dotted name of a type such as net.IP."""
     name = checker.qualified(node, scope)
     if name in TYPE_IDENTIFIERS:
         return checker.type_value(node, str(name))
     kind = checker.field((yield node.operand, scope), node.field, node.span.at)
-    return BOOL if node.test else checker.substitute(kind)
+    return nodes.BOOL if node.test else checker.substitute(kind)
 
 
 def _list_literal(checker: Checker, node: nodes.ListLiteral, scope: Scope) -> TypeSteps:
-    """Return the type of a list literal."""
+    """Return the type of a list literal: of an empty one the element is a variable, bound by its use."""
     joined: Type | None = None
     kinds = []
     for item in node.items:
@@ -341,7 +316,7 @@ def _map_literal(checker: Checker, node: nodes.MapLiteral, scope: Scope) -> Type
 
 
 def _message(checker: Checker, node: nodes.MessageLiteral, scope: Scope) -> TypeSteps:
-    """Return the type of a message literal."""
+    """Return the type of a message literal, which only protobuf's well-known types have (`MESSAGES`)."""
     declared = MESSAGES.get(node.name)
     if declared is None:
         raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
@@ -358,7 +333,7 @@ def _message(checker: Checker, node: nodes.MessageLiteral, scope: Scope) -> Type
 
 
 def _bind(checker: Checker, node: nodes.Bind, scope: Scope) -> TypeSteps:
-    """Return the type of cel.bind."""
+    """Return the type of cel.bind, whose name is lazy: its value is computed where it is first read."""
     kind = yield node.value, scope
     checker.read.append((kind, node.name, node.span.at))
     slot = checker.slot()
@@ -368,7 +343,7 @@ def _bind(checker: Checker, node: nodes.Bind, scope: Scope) -> TypeSteps:
 
 
 def _optional_map(checker: Checker, node: nodes.OptionalMap, scope: Scope) -> TypeSteps:
-    """Return the type of optMap or optFlatMap."""
+    """Return the type of optMap, an optional of its body, or of optFlatMap, whose body is one already."""
     value = checker.substitution.variable()
     given = yield node.optional, scope
     if not checker.unify((given, optional_of(value))):
@@ -385,7 +360,7 @@ def _optional_map(checker: Checker, node: nodes.OptionalMap, scope: Scope) -> Ty
 
 
 RULES: Mapping[type, Callable[[Checker, Any, Scope], Type | TypeSteps]] = {
-    nodes.Literal: _literal,
+    nodes.Literal: lambda _checker, node, _scope: node.type,
     nodes.Identifier: _name,
     nodes.Select: _select,
     nodes.Call: call_type,

@@ -1,4 +1,19 @@
-"""List what a selector reads of its subject: for lint, for messages, and to tell two subjects apart."""
+"""Find out what a selector reads, compares and needs, from its checked tree, without running it.
+
+Five questions have their answers here:
+
+- which values of a subject decide the outcome (`paths`, `Projection`)? A fleet has thousands of devices that
+  differ only in an identifier that no selector reads; subjects with equal projections are evaluated once;
+- which names does it read (`references`)? Lint asks if anything publishes them, and `suggest` proposes the
+  nearest one that is published;
+- which of its terms compare a published value with a literal (`comparison`)? A hint can say which value
+  would have to be relaxed to what;
+- which Kubernetes release does it need (`requirements`)? It can be too new for the oldest cluster;
+- which operator of another language was meant (`respelt_operators`)?
+
+All of it is about names that are written out. A key that is computed reads everything that it could reach, so
+a projection may be too large, which costs an evaluation, and is never too small.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +26,6 @@ from function.cel.library.declarations import ALWAYS
 from function.cel.subject import ReadPath, Subject
 from function.cel.syntax.nodes import Call, Identifier, Literal, Loop, Node, Select, children, operands
 from function.cel.values import SUBJECT
-
-# Suggest what was meant: the nearest published name, the operator of CEL for that of another language.
 
 _LITERALS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _SLIPS = (
@@ -78,7 +91,8 @@ def literal_path(checked: Checked, node: Node) -> ReadPath | None:
     """Return the keys that lead from the variable to a node, if all are written out and none is optional."""
     keys: list[str] = []
     while not isinstance(node, Identifier):
-        step = None if _is_optional(node) or (isinstance(node, Select) and node.test) else _step(node)
+        optional = isinstance(node, Call) and node.function in ("_[?_]", "_?._")
+        step = None if optional or (isinstance(node, Select) and node.test) else _step(node)
         key = None if step is None else step[1]
         if step is None or key is None:
             return None
@@ -93,10 +107,6 @@ def value_path(checked: Checked, node: Node) -> ReadPath | None:
     path = literal_path(checked, node)
     whole = path and len(path) == checked.environment.fields[path[0]].depth + 1
     return path if whole else None
-
-
-def _is_optional(node: Node) -> bool:
-    return isinstance(node, Call) and node.function in ("_[?_]", "_?._")
 
 
 def paths(checked: Checked, root: Node) -> frozenset[ReadPath]:
@@ -135,7 +145,10 @@ def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
 
 
 def _step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
-    """Return the operand of a selection or index, its key if it is written out, and what else it computes."""
+    """Return the operand of a selection or index, its key if it is written out, and what else it computes.
+
+    `a.b`, `a["b"]`, `a.?b` and `a[?"b"]` read the same; `a[x]` reads all of a, and x besides.
+    """
     if isinstance(node, Select):
         return node.operand, node.field, []
     if isinstance(node, Call) and node.target is None and node.function in ("_[_]", "_[?_]", "_?._"):
@@ -167,23 +180,23 @@ def references(environment: Environment, read: Iterable[ReadPath]) -> frozenset[
     made: set[Reference] = set()
     for path in read:
         fields = [(path[0], path[1:])] if path else [(field, ()) for field in environment.fields]
-        made.update(_reference(environment, field, keys) for field, keys in fields)
+        for field, keys in fields:
+            declared = environment.fields[field]
+            domain, name = (*keys, None, None)[:2]
+            if declared.depth <= 1:  # A field of one level has no domain.
+                domain, name = None, domain
+            made.add(Reference(declared.kind, domain, name))
     return frozenset(made)
-
-
-def _reference(environment: Environment, field: str, keys: tuple[str, ...]) -> Reference:
-    declared = environment.fields[field]
-    if declared.depth > 1:
-        domain, name = (*keys, None, None)[:2]
-        return Reference(declared.kind, domain, name)
-    return Reference(declared.kind, None, keys[0] if keys else None)
 
 
 _FIELDS = {"attribute": "attributes", "label": "labels"}
 
 
 def published(subject: Subject, reference: Reference) -> str | None:
-    """Return what the subject publishes under a reference, as text; None if it publishes nothing there."""
+    """Return what the subject publishes under a reference, as text; None if it publishes nothing there.
+
+    An attribute's content is its kind with its value, and a list's value is a tuple (`subject`).
+    """
     names = (name for name in (reference.domain, reference.id) if name is not None)
     content = subject.content.get((_FIELDS.get(reference.kind, reference.kind), *names))
     if isinstance(content, tuple):
@@ -198,7 +211,12 @@ def _shown(value: object) -> str:
 
 
 class Projection:
-    """The part of a subject that decides the outcome. Subjects with equal projections have equal outcomes."""
+    """The part of a subject that decides the outcome. Subjects with equal projections have equal outcomes.
+
+    `_exact` are paths to single values, which cost one look-up each; `_partial` are paths to a map of several
+    (a computed key, `size(device.attributes["d"])`), of which everything below counts. A subject whose values
+    cannot be converted is an error to every selector, so it is its own projection.
+    """
 
     __slots__ = ("_exact", "_partial", "_whole")
 
@@ -268,41 +286,26 @@ def comparison(checked: Checked, term: Node, source: str) -> Comparison | None:
         return None
     symbol = SYMBOLS[term.function]
     one, two = term.args
-    if _is_compare_to(one) and isinstance(two, Literal) and two.value == 0:
-        return _between(checked, *_sides(one, symbol), source)
-    if _is_compare_to(two) and isinstance(one, Literal) and one.value == 0:
-        return _between(checked, *_sides(two, MIRRORED[symbol]), source)
+    # `a.compareTo(b) >= 0` is how the dialect writes `a >= b` of quantities and versions.
+    for call, operator, zero in ((one, symbol, two), (two, MIRRORED[symbol], one)):
+        if not (isinstance(call, Call) and call.function == "compareTo" and call.target is not None):
+            continue
+        if isinstance(zero, Literal) and zero.value == 0:
+            left, right = operands(call)
+            return _between(checked, left, operator, right, source)
     return _between(checked, one, symbol, two, source)
-
-
-def _is_compare_to(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "compareTo" and node.target is not None
-
-
-def _sides(node: Node, symbol: str) -> tuple[Node, str, Node]:
-    """Return the two sides of `a.compareTo(b)` with the operator between them."""
-    if not isinstance(node, Call):
-        raise TypeError("compareTo is a call")
-    one, two = operands(node)
-    return one, symbol, two
 
 
 def _between(checked: Checked, one: Node, symbol: str, two: Node, source: str) -> Comparison | None:
     """Return the comparison of a reference with a literal, whichever side each is on."""
     for left, operator, right in ((one, symbol, two), (two, MIRRORED[symbol], one)):
-        reference, literal = _referenced(checked, left), _literal(right)
-        if reference is not None and literal is not None:
+        path, literal = value_path(checked, left), _literal(right)
+        if path and literal is not None:
+            (reference,) = references(checked.environment, [path])
             node, kind = literal
-            return Comparison(reference, operator, _text(node), kind, source, node.span.start, node.span.end)
+            text, span = _shown(node.value), node.span
+            return Comparison(reference, operator, text, kind, source, span.start, span.end)
     return None
-
-
-def _referenced(checked: Checked, node: Node) -> Reference | None:
-    path = literal_path(checked, node)
-    if not path or len(path) != checked.environment.fields[path[0]].depth + 1:
-        return None
-    (reference,) = references(checked.environment, [path])
-    return reference
 
 
 def _literal(node: Node) -> tuple[Literal, str] | None:
@@ -312,12 +315,6 @@ def _literal(node: Node) -> tuple[Literal, str] | None:
     if isinstance(node, Call) and node.function in CONSTRUCTORS and isinstance(node.args[0], Literal):
         return node.args[0], node.function
     return None
-
-
-def _text(node: Literal) -> str:
-    if isinstance(node.value, bool):
-        return "true" if node.value else "false"
-    return str(node.value)
 
 
 # Find the Kubernetes release that a selector needs: it can be too new for the oldest cluster.
@@ -349,6 +346,10 @@ def requirements(checked: Checked) -> tuple[ReleaseRequirement, ...]:
 
 
 def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
+    """Yield the words of one node, also those that every release knows.
+
+    Of several overloads the oldest counts: the check cannot tell which one runs, and no lint may be wrong.
+    """
     if isinstance(node, Call) and node in checked.overloads:
         since = min((overload.since for overload in checked.overloads[node]), key=_minor)
         yield ReleaseRequirement(f"{checked.overloads[node][0].name}()", since)
@@ -359,17 +360,11 @@ def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
             yield ReleaseRequirement(f"{node.kind}() with two variables", TWO_VARIABLES)
         elif node.kind == "sortBy":
             yield ReleaseRequirement("sortBy()", LIST_EXTENSIONS)
-    elif isinstance(node, Select) and _is_variable(checked, node.operand):
-        field = checked.environment.fields.get(node.field)
-        if field is not None:
+    elif isinstance(node, Select) and isinstance(node.operand, Identifier):
+        variable, field = checked.variables.get(node.operand), checked.environment.fields.get(node.field)
+        if variable is not None and variable.slot == SUBJECT and field is not None:
             yield ReleaseRequirement(f"{checked.environment.variable}.{node.field}", field.since)
 
 
 def _minor(release: str) -> int:
     return int(release.partition(".")[2])
-
-
-def _is_variable(checked: Checked, node: Node) -> bool:
-    return (
-        isinstance(node, Identifier) and node in checked.variables and checked.variables[node].slot == SUBJECT
-    )

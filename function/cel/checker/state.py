@@ -1,36 +1,36 @@
-"""State of one check: the declarations, types and names that all of its rules share."""
+"""State of one check: the declarations, types and names that all of its rules share.
+
+Four parts, from the bottom up:
+
+- `Substitution` unifies types. It is cel-go's `checker/types.go` and `checker/mapping.go`: the same cases in
+  the same order, for two reasons. What is inferred decides which overload runs, and messages name types.
+- `Scope` and `Variable` are the names that a node sees, and the slot of the frame that each one fills.
+- `Environment` is the one variable of a selector with its fields: a device, a cluster, or a node pool.
+- `Checked` is what a check found out, and `Checker` the check while it goes on.
+
+Types nest only as deep as the selector that they are inferred from, which the parser bounds. Recursion over
+types is therefore safe, and costs one frame a level: hence the loops in place of comprehensions below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from function.cel.library import Dialect
 from function.cel.library.declarations import Overload
 from function.cel.syntax import nodes
-from function.cel.syntax.nodes import (
-    BOOL,
-    DYN,
-    DYNAMIC,
-    Call,
-    Identifier,
-    Node,
-    Select,
-    Type,
-    accepts_null,
-    dotted,
-    map_of,
-    optional_of,
-    type_of,
-)
+from function.cel.syntax.nodes import BOOL, DYN, DYNAMIC, Call, Identifier, Node, Select, Type, dotted
 from function.cel.values import FIRST_SLOT, SUBJECT, Mistake
-
-# Unify types as cel-go's checker does: bind type variables, and say which type may stand for which.
 
 
 class Substitution:
-    """The types that the type variables of one check stand for so far."""
+    """The types that the type variables of one check stand for so far.
+
+    cel-go copies its mapping before each attempt; here an attempt that fails is undone (`unify`), which is
+    the same and costs nothing where it succeeds.
+    """
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
@@ -77,8 +77,19 @@ class Substitution:
         return replaced
 
     def fresh(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Return `types` with each parameter replaced by a variable of this check."""
-        return instantiate(types, self.variable)
+        """Return `types` with each parameter replaced by a variable of this check: `'A` is one in all."""
+        made: dict[Type, Type] = {}
+        return tuple([self._instantiated(kind, made) for kind in types])
+
+    def _instantiated(self, kind: Type, made: dict[Type, Type]) -> Type:
+        """Return one type so, `made` holding what was made before: no closure, which would be a cycle."""
+        if kind.name[0] == "'":
+            if kind not in made:
+                made[kind] = self.variable()
+            return made[kind]
+        if not kind.args:
+            return kind
+        return Type(kind.name, tuple([self._instantiated(arg, made) for arg in kind.args]))
 
     def unify(self, *pairs: tuple[Type, Type]) -> bool:
         """Tell whether every given type may stand where its partner is expected; binds variables if so."""
@@ -94,7 +105,7 @@ class Substitution:
         return True
 
     def join(self, joined: Type | None, other: Type) -> Type:
-        """Return the type of a list that holds both."""
+        """Return the type of a list that holds both: the more general one, or dyn (cel-go's `joinTypes`)."""
         if joined is None:
             return other
         if not self.unify((joined, other)):
@@ -106,6 +117,7 @@ class Substitution:
         self._bound[variable] = kind
 
     def _assignable(self, given: Type, expected: Type) -> bool:  # noqa: PLR0911 - cel-go's cases, in its order
+        """Tell whether one type may stand where the other is expected (`internalIsAssignable`)."""
         if expected.name[0] == "?":
             done = self._bind(expected, given)
             if done is not None:
@@ -115,15 +127,20 @@ class Substitution:
         if given.name in DYNAMIC or expected.name in DYNAMIC:
             return True
         if given.name == "null" or expected.name == "null":
-            return accepts_null(expected if given.name == "null" else given)
+            return nodes.accepts_null(expected if given.name == "null" else given)
         if given.name == "wrapper" or expected.name == "wrapper":
             return _unwrapped(given) == _unwrapped(expected)
         if given.name != expected.name or len(given.args) != len(expected.args):
             return False
+        # A type is a type: `type(x) == int` compares values, and their parameters tell nothing.
         return given.name == "type" or all(map(self._assignable, given.args, expected.args))
 
     def _bind(self, variable: Type, kind: Type) -> bool | None:
-        """Let `variable` stand for `kind`; None if that would make a type contain itself."""
+        """Let `variable` stand for `kind`; None if that would make a type contain itself.
+
+        cel-go's `isValidTypeSubstitution`: a variable that is bound takes another type if that is
+        assignable, and then stands for the more general of the two. None lets the caller try the other way.
+        """
         if variable == kind:
             return True
         bound = self._bound.get(variable)
@@ -142,6 +159,7 @@ class Substitution:
         return True
 
     def _occurs(self, variable: Type, kind: Type) -> bool:
+        """Tell whether a variable is part of a type: cel-go's `notReferencedIn`, turned around."""
         if kind == variable:
             return True
         if kind.name[0] == "?":
@@ -167,6 +185,7 @@ def equivalent(one: Type, other: Type) -> bool:
 
 
 def _no_more_specific(one: Type, other: Type) -> bool:
+    """Tell whether the first type says no more than the second (cel-go's `isEqualOrLessSpecific`)."""
     if one.name in DYNAMIC or one.is_variable:
         return True
     if other.name in DYNAMIC or other.is_variable:
@@ -176,25 +195,6 @@ def _no_more_specific(one: Type, other: Type) -> bool:
     if one.name != other.name:
         return False
     return one.name == "type" or all(map(_no_more_specific, one.args, other.args))
-
-
-def instantiate(types: tuple[Type, ...], variable: Callable[[], Type]) -> tuple[Type, ...]:
-    """Return `types` with each parameter replaced by what `variable` makes for it."""
-    made: dict[Type, Type] = {}
-    return tuple([_instantiated(kind, variable, made) for kind in types])
-
-
-def _instantiated(kind: Type, variable: Callable[[], Type], made: dict[Type, Type]) -> Type:
-    """Return one type so, `made` holding what was made before: no closure, which would be a cycle."""
-    if kind.name[0] == "'":
-        if kind not in made:
-            made[kind] = variable()
-        return made[kind]
-    return (
-        Type(kind.name, tuple([_instantiated(arg, variable, made) for arg in kind.args]))
-        if kind.args
-        else kind
-    )
 
 
 # Scopes: a node together with the names that it sees, which is what the check walks over.
@@ -216,7 +216,7 @@ TypeSteps: TypeAlias = Generator[ScopedNode, Type, Type]
 
 # The environment of a selector: its one variable with fixed fields, for devices, clusters and nodes.
 
-_BY_NAME = map_of(nodes.STRING, nodes.DYN)
+_BY_NAME = nodes.map_of(nodes.STRING, nodes.DYN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,25 +252,30 @@ DEVICE = Environment(
     Type("kubernetes.DRADevice"),
     {
         "driver": VariableField(nodes.STRING, "driver"),
-        "attributes": VariableField(map_of(nodes.STRING, _BY_NAME), "attribute"),
-        "capacity": VariableField(map_of(nodes.STRING, map_of(nodes.STRING, nodes.QUANTITY)), "capacity"),
+        "attributes": VariableField(nodes.map_of(nodes.STRING, _BY_NAME), "attribute"),
+        "capacity": VariableField(
+            nodes.map_of(nodes.STRING, nodes.map_of(nodes.STRING, nodes.QUANTITY)), "capacity"
+        ),
         "allowMultipleAllocations": VariableField(nodes.BOOL, "allowMultipleAllocations", "1.34"),
     },
 )
-_WITHOUT_LISTS = map_of(nodes.STRING, map_of(nodes.STRING, nodes.ANY))
+_WITHOUT_LISTS = nodes.map_of(nodes.STRING, nodes.map_of(nodes.STRING, nodes.ANY))
 DEVICE_WITHOUT_LISTS = Environment(
     DEVICE.variable,
     DEVICE.type,
     {**DEVICE.fields, "attributes": VariableField(_WITHOUT_LISTS, "attribute")},
     unknown=nodes.ANY,
 )
-"""The device of an API server whose gate DRAListTypeAttributes is off, as it is by default."""
+"""The device of an API server whose gate DRAListTypeAttributes is off, as it is by default.
+
+An attribute is then of type any, which nothing can iterate over. A claim that does is refused when it is
+created; lint says so (`Selector.gated`), while matching takes lists as they are meant."""
 CLUSTER = Environment(
     "cluster",
     Type("fleet.Cluster"),
     {
         "name": VariableField(nodes.STRING, "name"),
-        "labels": VariableField(map_of(nodes.STRING, nodes.STRING), "label"),
+        "labels": VariableField(nodes.map_of(nodes.STRING, nodes.STRING), "label"),
         "attributes": VariableField(_BY_NAME, "attribute"),
     },
 )
@@ -306,7 +311,11 @@ TYPE_IDENTIFIERS: Mapping[str, Type] = {
 
 @dataclass(slots=True)
 class Checked:
-    """An expression that passed, and what was found out about its nodes."""
+    """An expression that passed, and what was found out about its nodes.
+
+    `type_values` are names that stand for a type, `global_calls` calls whose receiver is part of the name,
+    `slots` the places in the frame that a macro fills, `size` how long the frame is.
+    """
 
     root: Node
     environment: Environment
@@ -342,7 +351,10 @@ class Checker:
         return self.checked.size - 1
 
     def variable(self, name: str, scope: Scope) -> Variable | None:
-        """Return what a name stands for, with or without its leading dot; None if it is no variable."""
+        """Return what a name stands for, with or without its leading dot; None if it is no variable.
+
+        A leading dot means the outermost scope. Kubernetes up to 1.36 looks in the loop's scope all the same.
+        """
         if not name.startswith("."):
             return scope.get(name)
         if not self.checked.dialect.rooted_names_are_global:
@@ -355,10 +367,13 @@ class Checker:
         if name not in TYPE_IDENTIFIERS:
             raise Mistake(f"undeclared reference to '{name}' (in container '')", node.span.at)
         self.checked.type_values[node] = name
-        return type_of(TYPE_IDENTIFIERS[name])
+        return nodes.type_of(TYPE_IDENTIFIERS[name])
 
     def qualified(self, node: Node, scope: Scope) -> str | None:
-        """Return the dotted name of a node that no variable in scope begins."""
+        """Return the dotted name of a node that no variable in scope begins: `sets.contains` of the library.
+
+        A variable wins: in `all(sets, sets.contains(x))` the word is a name that the macro bound.
+        """
         name = dotted(node)
         if name is None:
             return None
@@ -366,14 +381,22 @@ class Checker:
         return None if name.split(".", 1)[0] in scope else name
 
     def field(self, operand: Type, field: str, at: int, *, optional: bool = False) -> Type:
-        """Return the type of a field of something of this type."""
+        """Return the type of a field of something of this type (cel-go's `checkSelectField`).
+
+        A field of an optional is an optional. A map has every field, whatever its keys are: a wrong one is
+        an error of the evaluation.
+        """
         operand = self.resolve(operand)
         if operand.name == "optional":
             operand, optional = self.resolve(operand.args[0]), True
         if operand.name == "map":
             kind = operand.args[1]
         elif operand == self.checked.environment.type:
-            kind = self.variable_field(field, at)
+            environment = self.checked.environment
+            if field not in environment.fields:
+                names = ", ".join(environment.fields)
+                raise Mistake(f"undefined field '{field}': {environment.variable} has {names}", at)
+            kind = environment.fields[field].type
         elif operand.name in DYNAMIC:
             kind = DYN
         elif operand.is_variable:
@@ -381,15 +404,7 @@ class Checker:
             kind = DYN
         else:
             raise Mistake(f"type '{operand}' does not support field selection", at)
-        return optional_of(kind) if optional else kind
-
-    def variable_field(self, field: str, at: int) -> Type:
-        """Return the type of a field of the selector's variable."""
-        environment = self.checked.environment
-        if field not in environment.fields:
-            names = ", ".join(environment.fields)
-            raise Mistake(f"undefined field '{field}': {environment.variable} has {names}", at)
-        return environment.fields[field].type
+        return nodes.optional_of(kind) if optional else kind
 
     def boolean(self, kind: Type, node: Node) -> None:
         """Refuse what cannot be a bool."""

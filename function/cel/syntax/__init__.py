@@ -1,1 +1,1 @@
-"""From the text of a selector to the tree of its nodes: lexer, grammar, parser, macros, literals, types."""
+"""From the text of a selector to the tree of its nodes: lexer, grammar, macros, tree, types."""

@@ -1,6 +1,17 @@
-"""Build the node of each rule of the grammar.
+"""Build the node of each rule of the grammar, with the macros resolved.
 
-A builder takes what the symbols of its rule stand for, and where the rule began in the text.
+A builder takes what the symbols of its rule stand for, and where the rule began in the text. The table
+`BUILDERS` at the end says which rule has which builder; a rule that is not in it passes its one symbol on.
+
+Macros are resolved here, as cel-go's parser does (`parser/macro.go`, `ext/comprehensions.go`): a call with
+the name and number of arguments of a macro *is* the macro, whatever it is called on. Later rooms see loops,
+not calls, and need not know how one is written. The expansion of cel-go into folds over an accumulator is
+not repeated: a loop stays one node, which is what makes it quick (`evaluator/generator`).
+
+Two shapes of trees differ from a plain reading of the text, both as in cel-go:
+
+- a chain of `&&` or of `||` is one node however long it is, so that a thousand terms do not nest;
+- a run of `!` or of `-` counts once if odd and not at all if even.
 """
 
 from __future__ import annotations
@@ -8,41 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from function.cel.syntax import lexer
-from function.cel.syntax.lexer import Token
-from function.cel.syntax.literals import literal
-from function.cel.syntax.nodes import (
-    STRING,
-    Bind,
-    Call,
-    Identifier,
-    Item,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapEntry,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    OptionalMap,
-    Select,
-    Span,
-    dotted,
-)
+from function.cel.syntax import lexer, nodes
+from function.cel.syntax.lexer import Token, literal
+from function.cel.syntax.nodes import Call, Identifier, Literal, Loop, Node, Select, Span
 from function.cel.values import Mistake
 
 # The macros: calls that bind names. A call with a macro's name and number of arguments is the macro.
 
 ONE_NAME = frozenset(
-    {
-        ("all", 2),
-        ("exists", 2),
-        ("exists_one", 2),
-        ("map", 2),
-        ("map", 3),
-        ("filter", 2),
-        ("sortBy", 2),
-    }
+    {("map", 3), *((name, 2) for name in ("all", "exists", "exists_one", "map", "filter", "sortBy"))}
 )
 TWO_NAMES = frozenset(
     {
@@ -55,6 +40,7 @@ OPTIONAL = {"optMap": False, "optFlatMap": True}
 READ = frozenset({"filter", "transformMap"})
 """Loops that read their first name themselves, whatever their steps say."""
 ACCUMULATOR = "__result__"
+"""The name that cel-go's own expansion of a loop binds: a selector that binds it too would not compile."""
 BIND_ARGS = 3
 OPTIONAL_ARGS = 2
 
@@ -63,22 +49,30 @@ def expand(call: Call) -> Node:
     """Return what a call stands for. Raises Mistake."""
     if call.target is None:
         return _presence(call) if call.function == "has" and len(call.args) == 1 else call
-    if _is_bind(call):
-        return _bind(call)
+    on_cel = isinstance(call.target, Identifier) and call.target.name == "cel"
+    if on_cel and call.function == "bind" and len(call.args) == BIND_ARGS:
+        bound, value, body = call.args
+        if not isinstance(bound, Identifier):
+            raise Mistake("cel.bind() variable names must be simple identifiers", bound.span.at)
+        return nodes.Bind(call.span, _readable(bound), value, body)
     form = (call.function, len(call.args))
     if form in ONE_NAME:
-        names = (_variable(call.args[0], read=call.function in READ),)
-        return Loop(call.span, call.function, call.target, names, call.args[1:])
+        name = _variable(call.args[0], read=call.function in READ)
+        return Loop(call.span, call.function, call.target, (name,), call.args[1:])
     if form in TWO_NAMES:
         kind = "exists_one" if call.function == "existsOne" else call.function
-        return Loop(call.span, kind, call.target, _two_variables(call), call.args[2:])
+        one, other = _variable(call.args[0], read=call.function in READ), _variable(call.args[1])
+        if one == other:
+            raise Mistake(f"duplicate variable name: {one}", call.args[1].span.at)
+        return Loop(call.span, kind, call.target, (one, other), call.args[2:])
     if call.function in OPTIONAL and len(call.args) == OPTIONAL_ARGS:
         name = _variable(call.args[0], read=True)
-        return OptionalMap(call.span, call.target, name, call.args[1], OPTIONAL[call.function])
+        return nodes.OptionalMap(call.span, call.target, name, call.args[1], OPTIONAL[call.function])
     return call
 
 
 def _presence(call: Call) -> Node:
+    """Return what `has(a.b)` is: the selection, as a test. Nothing but a selection can be tested."""
     field = call.args[0]
     if not isinstance(field, Select) or field.test:
         raise Mistake(
@@ -87,19 +81,8 @@ def _presence(call: Call) -> Node:
     return Select(call.span, field.operand, field.field, test=True)
 
 
-def _is_bind(call: Call) -> bool:
-    on_cel = isinstance(call.target, Identifier) and call.target.name == "cel"
-    return on_cel and call.function == "bind" and len(call.args) == BIND_ARGS
-
-
-def _bind(call: Call) -> Bind:
-    name, value, body = call.args
-    if not isinstance(name, Identifier):
-        raise Mistake("cel.bind() variable names must be simple identifiers", name.span.at)
-    return Bind(call.span, _readable(name), value, body)
-
-
 def _variable(node: Node, *, read: bool = False) -> str:
+    """Return the name that a macro binds; `read` where the macro itself reads it."""
     if not isinstance(node, Identifier):
         raise Mistake("argument must be a simple name", node.span.at)
     if node.name == ACCUMULATOR:
@@ -114,57 +97,28 @@ def _readable(node: Identifier) -> str:
     return node.name
 
 
-def _two_variables(call: Call) -> tuple[str, str]:
-    one = _variable(call.args[0], read=call.function in READ)
-    other = _variable(call.args[1])
-    if one == other:
-        raise Mistake(f"duplicate variable name: {one}", call.args[1].span.at)
-    return one, other
-
-
 Symbols: TypeAlias = list[Any]
 """What the symbols of a rule stand for: tokens, nodes, lists of parts."""
 
-RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
+# The words of CEL's specification that are no names, though the dialect has no use for them.
+_WORDS = (
+    "as break const continue else for function if import let loop package namespace return var void while"
 )
+RESERVED = frozenset(_WORDS.split())
 MARKERS = [
-    "relation_lt",
-    "relation_le",
-    "relation_gt",
-    "relation_ge",
-    "relation_eq",
-    "relation_ne",
-    "relation_in",
-    "addition_add",
-    "addition_sub",
-    "multiplication_mul",
-    "multiplication_div",
-    "multiplication_mod",
+    *(f"relation_{name}" for name in ("lt", "le", "gt", "ge", "eq", "ne", "in")),
+    *(f"addition_{name}" for name in ("add", "sub")),
+    *(f"multiplication_{name}" for name in ("mul", "div", "mod")),
 ]
 """The rules of an operator and its left side."""
 
 
 class Chain:
-    """The terms of a chain of `&&` or `||`, which make one node however many they are."""
+    """The terms of a chain of `&&` or `||` that is still growing; `whole` makes one node of them.
+
+    The grammar is left-recursive, so a chain arrives term by term. A tuple copied for each term would make a
+    chain of a thousand terms cost half a million copies.
+    """
 
     __slots__ = ("at", "end", "function", "start", "terms")
 
@@ -196,16 +150,10 @@ def _ternary(builder: Builder, symbols: Symbols, start: int) -> Node:
     return Call(builder.span(mark.start, start), "_?_:_", None, args)
 
 
-def _disjunction(builder: Builder, symbols: Symbols, start: int) -> Chain:
-    return _chain(builder, "_||_", symbols, start)
-
-
-def _conjunction(builder: Builder, symbols: Symbols, start: int) -> Chain:
-    return _chain(builder, "_&&_", symbols, start)
-
-
-def _chain(builder: Builder, function: str, symbols: Symbols, start: int) -> Chain:
+def _chain(builder: Builder, symbols: Symbols, start: int) -> Chain:
+    """Add a term to a chain of `&&` or `||`, or begin one."""
     left, operator, right = symbols
+    function = LOGIC[operator.kind]
     if type(left) is not Chain or left.function != function:
         left = Chain(function, operator.start, start, [whole(left)])
     left.terms.append(whole(right))
@@ -241,6 +189,7 @@ def _unary(builder: Builder, symbols: Symbols, start: int) -> Node:
 
 
 def _field(builder: Builder, symbols: Symbols, _start: int) -> str:
+    """Return the name of a field. Backticks came with Kubernetes 1.37; before, they are no syntax."""
     (token,) = symbols
     if token.kind != lexer.QUOTED_IDENTIFIER:
         return str(token.text)
@@ -257,7 +206,7 @@ def _select(builder: Builder, symbols: Symbols, start: int) -> Node:
 def _optional_select(builder: Builder, symbols: Symbols, start: int) -> Node:
     operand, dot, _, field = symbols
     span = builder.span(dot.start, start)
-    return Call(span, "_?._", None, (operand, Literal(span, field, STRING)))
+    return Call(span, "_?._", None, (operand, Literal(span, field, nodes.STRING)))
 
 
 def _index(builder: Builder, symbols: Symbols, start: int) -> Node:
@@ -283,6 +232,7 @@ def _function(builder: Builder, symbols: Symbols, start: int) -> Node:
 
 
 def _rooted_function(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `.f(x)`, which is never a macro: cel-go looks for macros by the plain name only."""
     _, name, opening, *rest = symbols
     args = tuple(rest[0]) if len(rest) > 1 else ()
     return Call(builder.span(opening.start, start), _identifier(name), None, args)
@@ -315,13 +265,13 @@ def _arguments(_builder: Builder, symbols: Symbols, _start: int) -> list[Node]:
     return nodes
 
 
-def _item(_builder: Builder, symbols: Symbols, _start: int) -> Item:
-    return Item(whole(symbols[-1]), len(symbols) > 1)
+def _item(_builder: Builder, symbols: Symbols, _start: int) -> nodes.Item:
+    return nodes.Item(whole(symbols[-1]), len(symbols) > 1)
 
 
-def _entry(_builder: Builder, symbols: Symbols, _start: int) -> MapEntry:
+def _entry(_builder: Builder, symbols: Symbols, _start: int) -> nodes.MapEntry:
     (key, optional), _, value = symbols
-    return MapEntry(key, whole(value), optional)
+    return nodes.MapEntry(key, whole(value), optional)
 
 
 def _parts(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
@@ -335,12 +285,12 @@ def _parts(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
 
 def _list_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
     items = symbols[1] if type(symbols[1]) is list else ()
-    return ListLiteral(builder.span(start, start), tuple(items))
+    return nodes.ListLiteral(builder.span(start, start), tuple(items))
 
 
 def _map_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
     entries = symbols[1] if type(symbols[1]) is list else ()
-    return MapLiteral(builder.span(start, start), tuple(entries))
+    return nodes.MapLiteral(builder.span(start, start), tuple(entries))
 
 
 def _initializer(_builder: Builder, symbols: Symbols, _start: int) -> tuple[str, Node, bool]:
@@ -350,11 +300,11 @@ def _initializer(_builder: Builder, symbols: Symbols, _start: int) -> tuple[str,
 
 def _message(builder: Builder, symbols: Symbols, start: int) -> Node:
     operand, brace, fields = symbols[:3]
-    name = dotted(operand)
+    name = nodes.dotted(operand)
     if name is None:
         raise Mistake("Syntax error: a message needs a type name before its brace", brace.start)
     given = tuple(fields) if type(fields) is list else ()
-    return MessageLiteral(builder.span(brace.start, start), name, given)
+    return nodes.MessageLiteral(builder.span(brace.start, start), name, given)
 
 
 def whole(value: Any) -> Node:
@@ -372,6 +322,7 @@ def _identifier(token: Token) -> str:
     return token.text
 
 
+LOGIC = {"OR": "_||_", "AND": "_&&_"}
 UNARY = {"NOT": "!_", "MINUS": "-_"}
 BINARY = {
     "LT": "_<_",
@@ -389,8 +340,8 @@ BINARY = {
 }
 BUILDERS: dict[str, Callable[[Builder, Symbols, int], Any]] = {
     "expr": _ternary,
-    "conditionalor": _disjunction,
-    "conditionaland": _conjunction,
+    "conditionalor": _chain,
+    "conditionaland": _chain,
     "relation": _binary,
     "addition": _binary,
     "multiplication": _binary,

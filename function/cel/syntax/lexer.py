@@ -1,19 +1,30 @@
-"""Split a text into tokens, in time linear in its length, by the lexical rules of cel-go.
+r"""Split a text into tokens, in time linear in its length, and read the values of its literals.
+
+The rules are the lexical ones of cel-go (`parser/gen/CEL.g4`, `parser/unescape.go`). They are stricter than
+those of most languages: `"\d"`, `5.` and `+1` are errors, and there are no block comments.
 
 Every scan is a repetition of one class of characters, which nothing can make go back (`++` and `*+` are
 possessive), or reads a fixed number of them. A string is scanned piece by piece from its opening quote, and
-one that does not end is a mistake at once: no other reading of its quotes is ever a selector.
+one that does not end is a mistake at once: no other reading of its quotes is ever a selector. So a hostile
+text of the largest size costs as many steps as an honest one; `Lexer.steps` counts them for a test.
 
 A sign belongs to the number after it where exactly one stands there and no operand before it, as in cel-go's
 grammar: `-9223372036854775808` is a number, `1 -1` is a difference, `-0u` is a minus before a number.
+
+Strings are read twice: the scan finds the end of one, `literal` its value. Finding the end needs the same
+escapes as reading it, so both use one pattern.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from function.cel.values import Mistake
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import Literal, Span, Type
+from function.cel.values import Mistake, UInt, is_int64, is_uint64
 
 IDENTIFIER, QUOTED_IDENTIFIER = "IDENT", "QUOTED_IDENT"
 INT, UINT, DOUBLE, STRING, BYTES = "INT_LIT", "UINT_LIT", "FLOAT_LIT", "STRING_LIT", "BYTES_LIT"
@@ -62,8 +73,9 @@ _TOKEN = re.compile(
     r"|(?P<quoted>`[a-zA-Z0-9_./ -]++`)"
 )
 _ESCAPE = re.compile(
-    r"\\(?:[abfnrtv\"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+    r"\\(?:([abfnrtv\"'\\?`])|([0-3][0-7][0-7])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
 )
+"""The escapes of cel-go: a simple one, three octal digits, or a code in hexadecimal."""
 _PLAIN = {
     '"': re.compile(r'[^"\\\n\r]*+'),
     "'": re.compile(r"[^'\\\n\r]*+"),
@@ -71,6 +83,7 @@ _PLAIN = {
     "'''": re.compile(r"[^'\\]*+"),
 }
 _RAW = {'"': re.compile(r'[^"\n\r]*+'), "'": re.compile(r"[^'\n\r]*+")}
+"""What a string may hold up to its next quote or escape. Only three quotes may go on in the next line."""
 _TRIPLE = 3
 BAD_STRING = "Syntax error: a string that does not end, or a bad escape in it"
 
@@ -137,25 +150,15 @@ class Lexer:
         source = self._source
         quote = opening[-_TRIPLE:] if opening.endswith(('"""', "'''")) else opening[-1]
         raw = len(opening) > len(quote) and opening[-len(quote) - 1] in "rR"
-        if raw and quote in _RAW:
-            return self._closed(_RAW[quote].match(source, at), quote, at)
         if raw:
+            # A raw string has no escapes: it ends at the next quote, one of three also lines further down.
             self.steps += 1
-            end = source.find(quote, at)
-            if end < 0:
+            piece = _RAW[quote].match(source, at) if quote in _RAW else None
+            end = source.find(quote, at) if piece is None else piece.end()
+            if end < 0 or not source.startswith(quote, end):
                 raise Mistake(BAD_STRING, at - len(quote))
-            return end + _TRIPLE
-        return self._escaped_end(at, quote)
-
-    def _closed(self, piece: re.Match[str] | None, quote: str, at: int) -> int:
-        self.steps += 1
-        end = at if piece is None else piece.end()
-        if not self._source.startswith(quote, end):
-            raise Mistake(BAD_STRING, at - len(quote))
-        return end + len(quote)
-
-    def _escaped_end(self, at: int, quote: str) -> int:
-        source, plain, begin = self._source, _PLAIN[quote], at
+            return end + len(quote)
+        plain, begin = _PLAIN[quote], at
         while True:
             self.steps += 1
             piece = plain.match(source, at)
@@ -174,10 +177,118 @@ class Lexer:
 
 
 def _is_sign(tokens: list[Token]) -> bool:
-    """Tell whether the last token is a single minus with no operand before it."""
+    """Tell whether the last token is a single minus with no operand before it.
+
+    Of `1 - -1` the first minus is the operator and the second the sign; of `- -1` both are operators, because
+    cel-go counts a run of them (`builders`).
+    """
     if not tokens or tokens[-1].kind != "MINUS":
         return False
     before = tokens[-2].kind if len(tokens) > 1 else ""
     if before != "MINUS":
         return before not in OPERANDS
     return len(tokens) > 2 and tokens[-3].kind in OPERANDS  # noqa: PLR2004 - operand, minus, sign
+
+
+# The value of a literal.
+
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_HIGHEST = 0x10FFFF
+"""The last code point of Unicode."""
+_LONGEST = 40
+"""Digits of a number that are read: Python takes long over thousands, and twenty are already too many."""
+
+
+def _number(text: str) -> int:
+    """Return a number in decimal or, after 0x, in hexadecimal; leading zeros mean nothing."""
+    if "x" in text:
+        return int(text, 16)
+    digits = text.lstrip("-").lstrip("0") or "0"
+    return int(digits[:_LONGEST]) * (-1 if text[0] == "-" else 1)  # Cut, it is still too large.
+
+
+def _double(text: str, at: int) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise Mistake("invalid double literal: it is out of range", at)
+    return value
+
+
+def _int(text: str, at: int) -> int:
+    value = _number(text)
+    if not is_int64(value):
+        raise Mistake("invalid int literal: it does not fit in 64 bits", at)
+    return value
+
+
+def _uint(text: str, at: int) -> UInt:
+    value = _number(text[:-1])
+    if not is_uint64(value):
+        raise Mistake("invalid uint literal: it does not fit in 64 bits without a sign", at)
+    return UInt(value)
+
+
+def _unquoted(text: str) -> tuple[bool, str]:
+    """Return whether the literal is raw, and what stands between its quotes.
+
+    Three quotes hold whole lines, whose ends are one newline each, however the file ends its lines.
+    """
+    raw = text[0] in "rR"
+    body = text[1:] if raw else text
+    if body[:_TRIPLE] in ('"""', "'''"):
+        return raw, body[_TRIPLE:-_TRIPLE].replace("\r\n", "\n").replace("\r", "\n")
+    return raw, body[1:-1]
+
+
+def _string(text: str, at: int) -> str:
+    r"""Return a text; in it `\x41` and `\101` are code points."""
+
+    def character(match: re.Match[str]) -> str:
+        simple, octal, hexadecimal, short, long = match.groups()
+        if simple:
+            return _SIMPLE.get(simple, simple)
+        if octal:
+            return chr(int(octal, 8))
+        code = int(hexadecimal or short or long, 16)
+        if 0xD800 <= code <= 0xDFFF or code > _HIGHEST:  # noqa: PLR2004 - the surrogates
+            raise Mistake("invalid unicode code point", at)
+        return chr(code)
+
+    raw, body = _unquoted(text)
+    return body if raw else _ESCAPE.sub(character, body)
+
+
+def _bytes(text: str, at: int) -> bytes:
+    r"""Return bytes; in them `\x41` and `\101` are bytes, and what is written plainly is UTF-8."""
+    raw, body = _unquoted(text[1:])
+    if raw:
+        return body.encode()
+    parts, end = [], 0
+    for match in _ESCAPE.finditer(body):
+        simple, octal, hexadecimal, *unicode = match.groups()
+        if any(unicode):
+            raise Mistake("invalid bytes literal: \\u and \\U are for strings", at)
+        parts.append(body[end : match.start()].encode())
+        if simple:
+            parts.append(_SIMPLE.get(simple, simple).encode())
+        else:
+            parts.append(bytes([int(octal, 8) if octal else int(hexadecimal, 16)]))
+        end = match.end()
+    return b"".join([*parts, body[end:].encode()])
+
+
+_READERS: dict[str, tuple[Callable[[str, int], Any], Type]] = {
+    INT: (_int, nodes.INT),
+    UINT: (_uint, nodes.UINT),
+    DOUBLE: (_double, nodes.DOUBLE),
+    STRING: (_string, nodes.STRING),
+    BYTES: (_bytes, nodes.BYTES),
+    BOOL: (lambda text, _at: text == "true", nodes.BOOL),
+    NULL: (lambda _text, _at: None, nodes.NULL),
+}
+
+
+def literal(token: Token, span: Span) -> Literal:
+    """Return the node of a token. Raises Mistake."""
+    value, type_ = _READERS[token.kind]
+    return Literal(span, value(token.text, span.at), type_)

@@ -1,6 +1,15 @@
-"""The tree of an expression after the macros are resolved. `at` is where an error points, in characters.
+"""The tree of an expression after the macros are resolved, and the static types of its nodes.
 
-Nodes compare by identity: the checker hangs what it finds out about a node in tables keyed by the node.
+Nodes compare by identity: the checker hangs what it finds out about a node in tables keyed by the node, and
+two nodes written alike at different places are two. They are tuples all the same, because a tuple is quick to
+make, cannot change, and holds nothing but what it is made of.
+
+A node carries a `Span`. Its `at` is where an error points, which for a call is its parenthesis or operator,
+as in cel-go's messages; `start` and `end` cut the node out of the source, for hints that propose a change.
+
+Types are the names that cel-go's checker has (`common/types`), with their parameters. Three names are not of
+a value: `'A` is a parameter of a declaration, `?3` a variable of one check, `any` an attribute of which an
+API server without lists of attributes knows nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +33,10 @@ class Type(NamedTuple):
         return f"{name}({', '.join(map(str, self.args))})" if self.args else name
 
     def cannot_be(self, parameter: Type) -> bool:
-        """Tell whether no value of this type may be given for a parameter, as the names alone tell."""
+        """Tell whether no value of this type may be given for a parameter, as the names alone tell.
+
+        Most overloads of a function fall away by this test, before anything is unified.
+        """
         one, other = self.name, parameter.name
         return one != other and one not in _OPEN and one[0] != "?" and other not in _OPEN and other[0] != "'"
 
@@ -82,11 +94,15 @@ def wrapper_of(value: Type) -> Type:
 
 
 DYNAMIC = frozenset({"dyn", "any"})
+"""Types of which the check knows nothing: anything may stand for them, and they for anything."""
 NULLABLE = frozenset({"timestamp", "duration", "optional", "wrapper"})
 
 
 def accepts_null(other: Type) -> bool:
-    """Tell whether null may stand where `other` is expected."""
+    """Tell whether null may stand where `other` is expected (`internalIsAssignableNull` in cel-go).
+
+    A dot in the name says that the type is a message or one of Kubernetes' own.
+    """
     return other.name in NULLABLE or "." in other.name or other.name == "null"
 
 

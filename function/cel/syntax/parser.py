@@ -1,8 +1,16 @@
-"""Parse a selector: the table of `grammar` runs once over the tokens, and `builders` makes the nodes.
+"""Parse a selector: the grammar of cel-python, run by a loop that does not recurse.
 
-Nothing recurses, so no nesting is too deep for it; what is too deep for cel-go is refused at the end. A rule
-that only passes on the one rule it consists of builds nothing, and a chain of such rules, of which the
-grammar has nine for every operand, is taken in one step that is remembered.
+Why a parser of our own runs another's grammar: cel-python has one parser per process, and making it raises
+the recursion limit of the process. Its grammar is right but for what cel-go has added since (optional syntax,
+trailing commas), which `PATCHES` adds. lark makes the LALR(1) table of it, once for the process; `_run` runs
+the table over the tokens, and `builders` makes the nodes.
+
+Nothing recurses, so no nesting is too deep for it; what is too deep for cel-go (`MAX_NESTING`) is refused,
+by tokens before anything is built and by nodes at the end. A rule that only passes on the one rule it
+consists of builds nothing, and a chain of such rules, of which the grammar has nine for every operand, is
+taken in one step that is remembered.
+
+`descend` walks down a tree the same way, without recursion, for every room that needs a walk.
 """
 
 from __future__ import annotations
@@ -109,17 +117,8 @@ def patched(grammar: str) -> str:
 
 
 PASSING = frozenset(
-    [
-        "expr",
-        "conditionalor",
-        "conditionaland",
-        "relation",
-        "addition",
-        "multiplication",
-        "unary",
-        "member",
-        "primary",
-    ]
+    {"expr", "conditionalor", "conditionaland", "relation", "addition"}
+    | {"multiplication", "unary", "member", "primary"}
 )
 """The rules that one operand passes through, from an expression down to what has no operator."""
 
@@ -161,14 +160,11 @@ class Table(NamedTuple):
 
 @lru_cache(maxsize=1)
 def table() -> Table:
-    """Return the table of the dialect, built once."""
+    """Return the table of the dialect, built once: the server pays for it before its first request."""
     built = lark.Lark(
         patched(packaged_grammar()), parser="lalr", lexer="basic", start="expr", maybe_placeholders=False
     )
-    return _translated(built.parser.parser._parse_table)  # noqa: SLF001 - lark has no other way to it
-
-
-def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
+    made = built.parser.parser._parse_table  # noqa: SLF001 - lark has no other way to it
     (start,) = made.start_states.values()
     (accepting,) = made.end_states.values()
     reductions: dict[lark.grammar.Rule, Reduction] = {}
@@ -179,7 +175,10 @@ def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
         goto: dict[str, int] = {}
         for symbol, (action, argument) in made.states[state].items():
             if action is not lark.parsers.lalr_analysis.Shift:
-                row[symbol] = reductions.setdefault(argument, _reduction(argument))
+                # The end of a rule. One object stands for a rule in all states, so that rows share it.
+                symbols, name = argument.expansion, str(argument.origin.name)
+                passes = len(symbols) == 1 and not symbols[0].is_term and name in PASSING
+                row[symbol] = reductions.setdefault(argument, Reduction(name, len(symbols), passes))
             elif symbol == END or symbol.isupper():
                 row[symbol] = argument
             else:
@@ -187,13 +186,6 @@ def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
         actions.append(row)
         gotos.append(goto)
     return Table(actions, gotos, start, accepting, {})
-
-
-def _reduction(rule: lark.grammar.Rule) -> Reduction:
-    symbols = rule.expansion
-    name = str(rule.origin.name)
-    passes = len(symbols) == 1 and not symbols[0].is_term and name in PASSING
-    return Reduction(name, len(symbols), passes)
 
 
 # Walk down a tree without recursion: however deep a selector nests, Python's stack does not grow.
@@ -274,7 +266,12 @@ def parse(source: str, *, quoted_fields: bool = False) -> Node:
 
 
 def _refuse_deep_tokens(tokens: list[Token]) -> None:
-    """Refuse deep brackets, and chains that nest on their left (`a.b[0]`, `1 + 1`), unparsed."""
+    """Refuse deep brackets, and chains that nest on their left (`a.b[0]`, `1 + 1`), unparsed.
+
+    cel-go counts each level of its recursive grammar, and a chain of one operator nests as deep as it is
+    long. `links` holds how long the chain at each binding is; an operator that binds less tightly ends the
+    tighter chains before it, and a bracket begins anew.
+    """
     around, links, before = [], [0] * len(BINDING), ""
     for token in tokens:
         kind = token.kind
@@ -295,6 +292,7 @@ def _refuse_deep_tokens(tokens: list[Token]) -> None:
 
 
 def _refuse_deep_nodes(root: Node) -> None:
+    """Refuse what nests deeper than cel-go's parser goes, however it is written."""
     level, depth = [root], 1
     while level:
         if depth > MAX_NESTING:
@@ -304,7 +302,12 @@ def _refuse_deep_nodes(root: Node) -> None:
 
 
 def _run(tokens: list[Token], builder: Builder) -> Node:
-    """Return the node of the whole text. Raises Mistake."""
+    """Return the node of the whole text. Raises Mistake.
+
+    The usual loop of an LR parser: shift a token, or reduce the symbols of a rule to one. `states`, `values`
+    and `starts` are its stack in three parts: where the table is, what each symbol stands for, where it
+    begins in the text.
+    """
     made = table()
     actions, gotos = made.actions, made.gotos
     states, values, starts = [made.start], [], [0]
@@ -321,7 +324,9 @@ def _run(tokens: list[Token], builder: Builder) -> Node:
             if action is None:
                 if kind == END and states[-1] == made.accepting:
                     return whole(values[0])
-                raise _unexpected(token)
+                if kind == END:
+                    raise Mistake("Syntax error: the expression ends too early", token.start)
+                raise Mistake(f"Syntax error: unexpected {token.text!r}", token.start)
             if action.passes:
                 states[-1] = made.passed(states[-2], states[-1], kind)
                 continue
@@ -333,9 +338,3 @@ def _run(tokens: list[Token], builder: Builder) -> Node:
             values.append(BUILDERS[action.rule](builder, symbols, starts[-1]))
             states.append(gotos[states[-1]][action.rule])
     raise AssertionError("the last token is the end")
-
-
-def _unexpected(token: Token) -> Mistake:
-    if token.kind == END:
-        return Mistake("Syntax error: the expression ends too early", token.start)
-    return Mistake(f"Syntax error: unexpected {token.text!r}", token.start)
