@@ -11,7 +11,12 @@ Concerned are deployments with a replica on the changed cluster or on one that d
 short of replicas. A token is a digest of what concerns the deployment, no time: a change that no placement
 depends on asks nobody, however often it happens.
 
-A change of a ModelEndpoint asks the ModelServices that route to it, likewise (`services`).
+A change of a ModelEndpoint asks the ModelServices that route to it, likewise. A service follows its endpoints
+when its ttl runs out; asked at once, it takes a failed replica out of its route within a second.
+
+Nothing here decides a placement: whoever is asked in vain answers as before, which costs a call or two. So an
+object that cannot be read counts as far as it can. Limits: WatchOperations are an alpha feature of
+Crossplane, and without one everything happens a ttl later.
 """
 
 from __future__ import annotations
@@ -42,11 +47,6 @@ from function.boundary import (
 from function.deployment.explain.clusters import digest
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.scheduling_input import UnreadableCluster
-
-# Read the fleet for an Operation: clusters as placement reads them, replicas by cluster, and shortfalls.
-#
-# An object that cannot be read counts as far as it can: asking a deployment once too often costs a call.
-
 
 WATCHED = "ops.crossplane.io/watched-resource"
 """The requirement under which Crossplane delivers the object that changed; empty when it was deleted."""
@@ -133,8 +133,13 @@ class FleetState:
 
 
 def read_state(request: Request, reuse: Reuse) -> FleetState:
-    """Read what was delivered."""
-    clusters = _clusters(request, reuse)
+    """Read what was delivered: clusters as placement reads them, replicas by cluster, and shortfalls."""
+    clusters: dict[str, list[str]] = defaultdict(list)
+    for document in request.required[CLUSTERS]:
+        cluster = reuse.parsed(document, read_cluster)
+        clusters[cluster.name].append(
+            cluster.fault if isinstance(cluster, UnreadableCluster) else cluster.canonical
+        )
     replicas = [reuse.parsed(document, _replica) for document in request.required[REPLICAS]]
     on: dict[tuple[str, str], set[str]] = defaultdict(set)
     for replica in replicas:
@@ -147,22 +152,12 @@ def read_state(request: Request, reuse: Reuse) -> FleetState:
     ]
     return FleetState(
         changed=next((text_at(watched, "metadata", "name") for watched in request.required[WATCHED]), ""),
-        clusters=clusters,
+        clusters={name: "\n".join(sorted(texts)) for name, texts in clusters.items()},
         replicas=tuple(sorted(f"{replica.namespace}/{replica.name} {replica.uid}" for replica in replicas)),
         deployments=tuple(
             sorted(deployments, key=lambda deployment: (deployment.namespace, deployment.name))
         ),
     )
-
-
-def _clusters(request: Request, reuse: Reuse) -> dict[str, str]:
-    texts: dict[str, list[str]] = defaultdict(list)
-    for document in request.required[CLUSTERS]:
-        cluster = reuse.parsed(document, read_cluster)
-        texts[cluster.name].append(
-            cluster.fault if isinstance(cluster, UnreadableCluster) else cluster.canonical
-        )
-    return {name: "\n".join(sorted(texts[name])) for name in texts}
 
 
 def _deployment(document: Document) -> Deployment:
@@ -200,12 +195,6 @@ def _projected(document: Document, shape: Shape) -> dict[str, Any]:
         return {}
 
 
-# Read services for an Operation: what each would route to, as a token.
-#
-# A service follows its endpoints when its ttl runs out. Asked at once, it takes a failed replica out of its
-# route within a second. The token is a digest of all endpoints that its selectors match: a change of what
-# no route says, such as a condition, asks nobody.
-
 SERVICES, ENDPOINTS = "services", "endpoints"
 ROUTED: Mapping[str, str] = {SERVICES: "ModelService", ENDPOINTS: "ModelEndpoint"}
 """What must be delivered: requirement name and kind."""
@@ -226,51 +215,38 @@ class Service:
 
 
 def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
-    """Return the token of every service that is not being deleted, by namespace and name."""
-    facts = [(_labels(document), _fact(document, reuse)) for document in request.required[ENDPOINTS]]
+    """Return the token of every service that is not being deleted, by namespace and name.
+
+    It is a digest of what a route may say of the endpoints that the selectors match: a change of anything
+    else, such as a condition, asks nobody.
+    """
+    facts: list[tuple[dict[str, str], str]] = []
+    for document in request.required[ENDPOINTS]:
+        fact = "/".join(text_at(document, "metadata", key) for key in ("namespace", "name"))
+        try:
+            endpoint = reuse.parsed(document, read_endpoint)
+            fact += f" {endpoint.backend} {endpoint.spec.url} {endpoint.spec.rewrite_path}"
+        except ValueError:
+            # Nothing is known of it but that it changed: its version stands for what a route may say.
+            fact += f" unreadable {text_at(document, 'metadata', 'resourceVersion')}"
+        labels = mapping(mapping(_projected(document, _LABELS).get("metadata")).get("labels"))
+        facts.append((labels, fact))
     tokens = {}
     for document in request.required[SERVICES]:
         namespace, name, uid = (text_at(document, "metadata", key) for key in ("namespace", "name", "uid"))
         requested = text_at(document, "metadata", "annotations", RECONCILE_ANNOTATION)
-        if uid and not text_at(document, "metadata", "deletionTimestamp"):
-            tokens[Service(namespace, name, uid, requested)] = digest(
-                sorted(
-                    f"{number} {fact}"
-                    for number, selector in enumerate(_selectors(document))
-                    for labels, fact in facts
-                    if selector and selector.items() <= labels.items()
-                )
-            )
+        if not uid or text_at(document, "metadata", "deletionTimestamp"):
+            continue
+        groups = mapping(_projected(document, _SELECTORS).get("spec")).get("endpoints")
+        selected = []
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            # Of whatever namespace the endpoint is: a service that is asked in vain costs a call.
+            selector = mapping(mapping(mapping(group).get("selector")).get("matchLabels")).items()
+            selected += [
+                f"{number} {fact}" for labels, fact in facts if selector and selector <= labels.items()
+            ]
+        tokens[Service(namespace, name, uid, requested)] = digest(sorted(selected))
     return {service: tokens[service] for service in sorted(tokens, key=lambda one: (one.namespace, one.name))}
-
-
-def _fact(document: Document, reuse: Reuse) -> str:
-    """Return what a route may say of an endpoint; of one that cannot be read, its version."""
-    where = "/".join(text_at(document, "metadata", key) for key in ("namespace", "name"))
-    try:
-        endpoint = reuse.parsed(document, read_endpoint)
-    except ValueError:
-        return f"{where} unreadable {text_at(document, 'metadata', 'resourceVersion')}"
-    return f"{where} {endpoint.backend} {endpoint.spec.url} {endpoint.spec.rewrite_path}"
-
-
-def _labels(document: Document) -> dict[str, str]:
-    try:
-        return mapping(mapping(document.project(_LABELS).get("metadata")).get("labels"))
-    except Unreadable:
-        return {}
-
-
-def _selectors(service: Document) -> list[dict[str, str]]:
-    """Return the labels that each group selects by, in whatever namespace: asking in vain costs a call."""
-    try:
-        groups = mapping(service.project(_SELECTORS).get("spec")).get("endpoints")
-    except Unreadable:
-        return []
-    return [
-        mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
-        for group in (groups if isinstance(groups, list) else ())
-    ]
 
 
 LENGTH = 16
@@ -292,16 +268,15 @@ def is_operation(request: Request) -> bool:
 
 def declared(request: Request) -> tuple[Requirement, ...]:
     """Declare the requirements of a changed object by its kind; none for a replica."""
-    match _changed_kind(request):
-        case "ModelReplica":
-            return ()
-        case "ModelEndpoint":
-            return _requirements(ROUTED)
-    return _requirements(FLEET)
+    kind = _changed_kind(request)
+    if kind == "ModelReplica":
+        return ()
+    kinds = ROUTED if kind == "ModelEndpoint" else FLEET
+    return tuple(Requirement(name, API_VERSION, of) for name, of in kinds.items())
 
 
 def condition_types(_: Request) -> tuple[str, ...]:
-    """None: an Operation has no composite that could have conditions."""
+    """Return none: an Operation has no composite that could have conditions."""
     return ()
 
 
@@ -309,84 +284,60 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or ModelEndpoints."""
     kind, requirements = _changed_kind(request), declared(request)
     if kind == "ModelReplica":
-        # Only one that is gone frees nodes for others; of one that is there its own deployment hears.
+        # A replica that is still there changed for its own deployment, which Crossplane wakes. Only one that
+        # is gone frees nodes for others, and of that Crossplane delivers nothing: its kind is "" then.
         return Response(requirements=requirements, settled=True)
     if any(requirement.name not in request.required for requirement in requirements):
+        # Law 2: a part of the fleet would look like one on which clusters are gone.
         return Response(requirements=requirements)
     if kind == "ModelEndpoint":
-        return _ask_services(request, requirements, reuse)
+        tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
+        return _requesting(requirements, "ModelService", "services", tokens, len(tokens))
     state = read_state(request, reuse)
-    tokens = {deployment: _token(deployment, state) for deployment in state.concerned()}
-    return _requesting(requirements, "ModelDeployment", "deployments", tokens, len(state.deployments))
-
-
-def _ask_services(request: Request, requirements: tuple[Requirement, ...], reuse: Reuse) -> Response:
-    """Ask the services whose endpoints are not what they were when they were asked last."""
-    tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
-    return _requesting(requirements, "ModelService", "services", tokens, len(tokens))
+    fleet = (*(state.clusters[name] for name in sorted(state.clusters)), *state.replicas)
+    asked = {}
+    for deployment in state.concerned():
+        # One that is short may be placed anywhere: its token is of all clusters, and of who takes room there.
+        clusters = sorted(deployment.clusters)
+        facts = fleet if deployment.short else (f"{at} {state.clusters.get(at, 'gone')}" for at in clusters)
+        asked[deployment] = digest(facts)[:LENGTH]
+    return _requesting(requirements, "ModelDeployment", "deployments", asked, len(state.deployments))
 
 
 def _requesting(
     requirements: tuple[Requirement, ...], kind: str, plural: str, tokens: Mapping[Concerned, str], total: int
 ) -> Response:
-    """Ask those whose token is another than when they were asked last. `total`: how many there are."""
+    """Ask those whose token is another than when they were asked last. `total`: how many there are.
+
+    The annotation is desired and nothing else, because what is applied server-side is owned. The uid keeps an
+    apply from creating an object anew when it was deleted a moment ago.
+    """
     # Every Operation is a field manager of its own: an equal value would be one more owner, and a write.
     news = {concerned: token for concerned, token in tokens.items() if token != concerned.requested}
+    desired: dict[str, Desired] = {}
+    results: tuple[Result, ...] = ()
+    for concerned, token in news.items():
+        metadata = {
+            "name": concerned.name,
+            "namespace": concerned.namespace,
+            "uid": concerned.uid,
+            "annotations": {RECONCILE_ANNOTATION: token},
+        }
+        desired[f"{concerned.namespace}/{concerned.name}"] = Desired(
+            {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
+        )
+    if news:
+        text = one_line(f"Asked {len(news)} {kind}s to reconcile: {', '.join(desired)}")
+        results = (Result("NORMAL", "ReconcileRequested", text),)
     return Response(
         requirements=requirements,
-        desired=_requests(kind, news),
-        results=_results(kind, news),
+        desired=desired,
+        results=results,
         settled=True,
         counts={plural: total, f"{plural}_asked": len(news)},
     )
 
 
-def _requirements(kinds: Mapping[str, str]) -> tuple[Requirement, ...]:
-    return tuple(Requirement(name, API_VERSION, kind) for name, kind in kinds.items())
-
-
 def _changed_kind(request: Request) -> str:
-    """The kind of the object that changed, "" when it is gone: then Crossplane delivers nothing."""
+    """Return the kind of the object that changed, "" when it is gone: then Crossplane delivers nothing."""
     return next((text_at(document, "kind") for document in request.required[WATCHED]), "")
-
-
-def _requests(kind: str, tokens: Mapping[Concerned, str]) -> dict[str, Desired]:
-    """Desire the annotation and nothing else: what is applied server-side is owned.
-
-    The uid keeps an apply from creating an object anew when it was deleted a moment ago.
-    """
-    return {
-        f"{concerned.namespace}/{concerned.name}": Desired(
-            {
-                "apiVersion": API_VERSION,
-                "kind": kind,
-                "metadata": {
-                    "name": concerned.name,
-                    "namespace": concerned.namespace,
-                    "uid": concerned.uid,
-                    "annotations": {RECONCILE_ANNOTATION: token},
-                },
-            }
-        )
-        for concerned, token in tokens.items()
-    }
-
-
-def _token(deployment: Deployment, state: FleetState) -> str:
-    """Return the same text for the same state of what concerns the deployment.
-
-    For one that is short that is the whole fleet: its clusters and who takes up room on them.
-    """
-    if deployment.short:
-        return digest((*(state.clusters[name] for name in sorted(state.clusters)), *state.replicas))[:LENGTH]
-    return digest(f"{name} {state.clusters.get(name, 'gone')}" for name in sorted(deployment.clusters))[
-        :LENGTH
-    ]
-
-
-def _results(kind: str, tokens: Mapping[Concerned, str]) -> tuple[Result, ...]:
-    if not tokens:
-        return ()
-    names = ", ".join(f"{concerned.namespace}/{concerned.name}" for concerned in tokens)
-    text = one_line(f"Asked {len(tokens)} {kind}s to reconcile: {names}")
-    return (Result("NORMAL", "ReconcileRequested", text),)

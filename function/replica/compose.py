@@ -1,34 +1,39 @@
-"""All desired resources of a replica: what is wanted, and what stays of what is observed."""
+"""All desired resources of a replica: what is wanted, and what stays of what is observed.
+
+    compose ▶ claim templates ▶ workloads, or the service of KServe ▶ routing ▶ extras ▶ what remains
+
+A key that is not desired is an object that Crossplane deletes. So everything observed that nothing wants any
+more passes through `state.remaining` (Law C 1), and everything wanted through `fail_static.steadfast` (Law C
+4 and 5) before it is desired. Whoever composes something new for a replica adds it here and nowhere else.
+
+Limits: an edit takes several calls, for what it replaces leaves only when the successor was seen to work. The
+composition of the latest call is remembered, because most calls are about replicas at rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import is_
-from typing import Any, NamedTuple
 
+from function import objects
 from function.api.model import KSERVE, condition_of, mapping
 from function.boundary import Desired, JsonObject, Request, Reuse, text_at
-from function.fail_static import as_observed, base_of, key_of, steadfast
-from function.objects import (
-    API_VERSION,
-    AVAILABLE,
-    KIND,
-    ObservedObject,
-    composed_object,
-    observing_collection,
-    read_object,
-)
+from function.fail_static import as_observed, key_of, steadfast
+from function.objects import ObservedObject, composed_object
 from function.replica import names
-from function.replica import workloads as extras
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
-from function.replica.picker import CONFIG_FILE, inference_pool, is_disaggregated, model_route, picker
+from function.replica.picker import CONFIG_FILE, is_disaggregated, routing
 from function.replica.snapshot import ReplicaSnapshot, was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
-from function.replica.workloads import ClaimTemplate, EnginePods, claim_templates, engine_workloads
-
-# What is composed for a replica, and a cache of the latest: most calls are about replicas at rest.
+from function.replica.workloads import (
+    ClaimTemplate,
+    EnginePods,
+    budgets,
+    claim_templates,
+    engine_workload,
+    secrets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,6 @@ class Composition:
     """How many resources stay exactly as observed."""
 
 
-class _Earlier(NamedTuple):
-    """A composition, and what it was made of: values that were read, by identity, the rest by content."""
-
-    values: tuple[object, ...]
-    facts: tuple[object, ...]
-    composition: Composition
-
-
 class CompositionMemo:
     """The latest composition of one replica. It lives with the replica as it was read.
 
@@ -58,143 +55,69 @@ class CompositionMemo:
     anew.
     """
 
-    __slots__ = ("_earlier", "digest")
+    __slots__ = ("digest", "latest")
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self._earlier: _Earlier | None = None
+        self.latest: tuple[tuple[object, ...], tuple[object, ...], Composition] | None = None
+        """Values that were read, compared by identity; facts, compared by content; what was made of them."""
         self.digest: str | None = None
         """The digest of what its pods run."""
-
-    def composed(
-        self, values: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
-    ) -> Composition:
-        """Return what is composed of these values and facts: as it was last, or anew."""
-        earlier = self._earlier
-        if earlier is not None and earlier.facts == facts and all(map(is_, earlier.values, values)):
-            return earlier.composition
-        made = compose()
-        self._earlier = _Earlier(values, facts, made)
-        return made
-
-
-# Observe the pods of a workload that is not available, and pass on why the first is pending.
-#
-# A collection is composed for the workload's pods, its members are required, and the first pod that could
-# not be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as
-# it has no use.
-#
-# provider-kubernetes looks at a collection, and at each member, when it changes, else every ten minutes.
-# Pods come after their collection, and what a scheduler says of them comes later still. So the collection
-# changes with every count that the workload reports, and its members ask to be looked at every 15 seconds.
-
-POLL_INTERVAL = {"crossplane.io/poll-interval": "15s"}
-"""Asks crossplane-runtime (2.3 or later; earlier ones ignore it) to look at a member this often."""
-COUNTS = "modelplane.ai/copies"
-"""The annotation whose change makes a collection look for pods again."""
-
-
-def collections(
-    snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods], states: Mapping[str, EngineState]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the collection of pods of every workload that does not have all of its copies available."""
-    for workload in workloads:
-        state = states[workload.engine.name]
-        if not (state.ready and state.available >= state.copies):
-            observed = {"apiVersion": "v1", "kind": "Pod", "namespace": snapshot.remote_namespace}
-            counts = f"{state.total} made, {state.updated} updated, {state.available} available"
-            yield (
-                f"{names.PODS}-{workload.engine.name}",
-                observing_collection(
-                    observed,
-                    workload.pod_labels,
-                    snapshot.cluster.provider_config,
-                    {**POLL_INTERVAL, COUNTS: counts},
-                ),
-            )
-
-
-def unschedulable(request: Request, reuse: Reuse) -> str | None:
-    """Return why the first pod, by name, could not be scheduled.
-
-    "" when all could, None when no pod is seen.
-    """
-    pods = [
-        reuse.parsed(document, read_object)
-        for name in sorted(request.required)
-        if (read := names.read_key(base_of(name))) is not None and read.what == names.PODS
-        for document in request.required[name]
-    ]
-    created_pods = [pod for pod in pods if pod.kind == KIND and pod.is_created]
-    for pod in sorted(created_pods, key=lambda created_pod: created_pod.identity.name):
-        scheduled, message = condition_of(pod.remote_status, "PodScheduled")
-        if scheduled is False:
-            return message or f"Pod {pod.identity.name} is not scheduled"
-    return "" if created_pods else None
 
 
 def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     """Desire what the replica wants, and of the rest what Law C keeps.
 
-    A settled replica, which is what most calls are about, composes nothing anew: what was made of the same
-    things for an earlier answer is that answer, and its resources are not written again either.
+    Where nothing changed since the latest call, that is the latest composition.
     """
     values = (snapshot.cluster, *snapshot.observed.values())
     facts = (tuple(snapshot.observed), request.input, request.desired, snapshot.was_updated)
-    return snapshot.replica.memo_of(CompositionMemo).composed(
-        values, facts, partial(_composed, request, snapshot)
-    )
+    memo = snapshot.replica.memo_of(CompositionMemo)
+    latest = memo.latest
+    if latest is not None and latest[1] == facts and all(map(is_, latest[0], values)):
+        return latest[2]
+    composition = _composed(request, snapshot)
+    memo.latest = values, facts, composition
+    return composition
 
 
 def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
+    observed = snapshot.observed
     claims = claim_templates(snapshot)
     if snapshot.cluster.stack == KSERVE:
-        return _composed_on_kserve(request, snapshot, claims)
-    workloads = engine_workloads(snapshot, claims)
+        # One service stands for workloads and routing; all else is as it is on our own stack.
+        replica = on_kserve(snapshot, claims)
+        states = states_on_kserve(replica, observed, was_updated=snapshot.was_updated)
+        wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
+        return _desired(request, observed, states.values(), wanted, remaining(snapshot, wanted, states))
+    workloads = [engine_workload(snapshot, engine, claims) for engine in snapshot.replica.engines]
     states = {
         workload.engine.name: engine_state(
-            workload.engine.name,
-            workload.engine.copies,
-            workload.key,
-            workload.manifest,
-            snapshot.observed,
+            *(workload.engine.name, workload.engine.copies, workload.key, workload.manifest, observed),
             was_updated=snapshot.was_updated,
         )
         for workload in workloads
     }
-    wanted = _routing(snapshot, edited=any(workload.is_edited for workload in workloads))
-    if _is_switching(snapshot):
-        # The new routing comes first: until it is observed, no pod changes its role and none is dropped.
-        kept = [key for key in snapshot.observed if key not in wanted]
+    wanted = {}
+    for base, manifest in routing(snapshot, edited=any(workload.is_edited for workload in workloads)).items():
+        readiness = objects.AVAILABLE if base == names.PICKER else ""
+        provider_config = snapshot.cluster.provider_config
+        key = key_of(base, manifest, observed)
+        wanted[key] = composed_object(manifest, provider_config, readiness=readiness)
+    modes = {
+        is_disaggregated(str(mapping(config.manifest.get("data")).get(CONFIG_FILE, "")))
+        for key, config in observed.items()
+        if names.what_of(key) == names.PICKER_CONFIG
+    }
+    if modes and snapshot.replica.is_disaggregated not in modes:
+        # Between the modes of serving the new routing comes first: until it is observed, no pod changes its
+        # role and none is dropped. A picker of the other mode would find no pod for a phase.
+        kept = [key for key in observed if key not in wanted]
     else:
         wanted |= {workload.key: workload.resource for workload in workloads}
         wanted |= _beside(snapshot, claims, workloads, states)
         kept = remaining(snapshot, wanted, states)
-    return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
-
-
-def _composed_on_kserve(
-    request: Request, snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
-) -> Composition:
-    """One service stands for workloads and routing; all else is as it is on our own stack."""
-    replica = on_kserve(snapshot, claims)
-    states = states_on_kserve(replica, snapshot.observed, was_updated=snapshot.was_updated)
-    wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
-    kept = remaining(snapshot, wanted, states)
-    return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
-
-
-def _beside(
-    snapshot: ReplicaSnapshot,
-    claims: Mapping[tuple[str, str], ClaimTemplate],
-    workloads: Sequence[EnginePods],
-    states: Mapping[str, EngineState],
-) -> dict[str, JsonObject]:
-    """Return what pods refer to, and what the input asks for besides."""
-    wanted = {claim.key: claim.resource for claim in claims.values()} | _extras(snapshot, workloads)
-    if snapshot.config.diagnose == "Pods":
-        wanted |= dict(collections(snapshot, workloads, states))
-    return wanted
+    return _desired(request, observed, states.values(), wanted, kept)
 
 
 def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
@@ -207,15 +130,60 @@ def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) ->
     return _desired(request, observed, states, {}, observed)
 
 
+def _beside(
+    snapshot: ReplicaSnapshot,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
+    workloads: Sequence[EnginePods],
+    states: Mapping[str, EngineState],
+) -> dict[str, JsonObject]:
+    """Return what pods refer to, and what the input asks for besides."""
+    config, provider_config = snapshot.config, snapshot.cluster.provider_config
+    wanted: dict[str, JsonObject] = {claim.key: claim.resource for claim in claims.values()}
+    if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
+        # The namespace outlives the replica, because others may be in it.
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": snapshot.remote_namespace}}
+        wanted[names.NAMESPACE] = composed_object(manifest, provider_config, management=objects.KEEP_REMOTE)
+    if config.budget:
+        wanted |= dict(budgets(snapshot, workloads))
+    if config.secrets == "Mirror":
+        wanted |= dict(secrets(snapshot))
+    if config.diagnose == "Pods":
+        for workload in workloads:
+            state = states[workload.engine.name]
+            if not (state.ready and state.available >= state.copies):
+                # The counts make the collection change, which is when the provider looks for pods again.
+                counts = f"{state.total} made, {state.updated} updated, {state.available} available"
+                wanted[f"{names.PODS}-{workload.engine.name}"] = objects.observing_collection(
+                    {"apiVersion": "v1", "kind": "Pod", "namespace": snapshot.remote_namespace},
+                    workload.pod_labels,
+                    provider_config,
+                    {**POLL_INTERVAL, COUNTS: counts},
+                )
+    return wanted
+
+
 def _desired(
     request: Request,
     observed: Mapping[str, ObservedObject],
-    states: tuple[EngineState, ...],
+    states: Iterable[EngineState],
     wanted: Mapping[str, JsonObject],
     kept: Iterable[str],
 ) -> Composition:
     """Return the composition of what is wanted and what is kept, without keys that earlier steps desire."""
-    keep = _keeper(request)
+    namespace, states = text_at(request.composite, "metadata", "namespace"), tuple(states)
+
+    def keep(key: str) -> Desired:
+        """Desire an observed resource again. Of a Secret only what it is: its data the provider copied."""
+        document = request.observed[key]
+        version = text_at(document, "apiVersion") or objects.API_VERSION
+        resource = as_observed(document, kind=objects.KIND, namespace=namespace, api_version=version)
+        provider = mapping(mapping(resource.get("spec")).get("forProvider"))
+        if mapping(provider.get("manifest")).get("kind") != "Secret":
+            return Desired(resource)
+        shown = {k: v for k, v in provider["manifest"].items() if k not in ("data", "stringData")}
+        spec = {**resource["spec"], "forProvider": {**provider, "manifest": shown}}
+        return Desired({**resource, "spec": spec})
+
     as_wanted = {key: Desired(wanted[key]) for key in wanted if key not in request.desired}
     desired = steadfast(as_wanted, observed, keep) | {key: keep(key) for key in kept}
     ready_engines = {state.name for state in states if state.ready}
@@ -231,7 +199,7 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
     A successor is as ready as what it supersedes, and what is composed besides holds nothing up: a replica
     that serves must not lose its endpoint because an object is added to it.
     """
-    read = names.read_key(base_of(key))
+    read = names.read_key(key)
     if read is None:
         return key in observed
     if read.what == names.WORKLOAD:
@@ -241,81 +209,49 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
     if read.what == names.PICKER:
         return picker_works(observed)
     if read.what == names.CLAIM or read.what in names.ROUTING:
-        return key in observed or any(
-            names.read_key(base_of(observed_key)) == read for observed_key in observed
-        )
+        return any(names.read_key(observed_key) == read for observed_key in observed)
     return True
 
 
 def picker_works(observed: Mapping[str, ObservedObject]) -> bool:
     """Tell whether an endpoint picker is available."""
-    return any(observed[key].ready is True for key in observed if base_of(key) == names.PICKER)
+    return any(observed[key].ready is True for key in observed if names.what_of(key) == names.PICKER)
 
 
-def _keeper(request: Request) -> Callable[[str], Desired]:
-    """Return what desires an observed resource again, exactly as observed.
+# With `diagnose: Pods`: observe the pods of a workload that is not available, and say why the first is
+# pending.
+#
+# A collection is composed for the workload's pods, its members are required, and the first pod that could
+# not be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as
+# it has no use.
+#
+# provider-kubernetes looks at a collection, and at each member, when it changes, else every ten minutes.
+# Pods come after their collection, and what a scheduler says of them comes later still. So the collection
+# changes with every count that the workload reports, and its members ask to be looked at every 15 seconds.
 
-    Of a Secret only what it is: its data is the provider's, who copied it there.
+POLL_INTERVAL = {"crossplane.io/poll-interval": "15s"}
+"""Asks crossplane-runtime (2.3 or later; earlier ones ignore it) to look at a member this often."""
+COUNTS = "modelplane.ai/copies"
+"""The annotation whose change makes a collection look for pods again."""
+
+
+def unschedulable(request: Request, reuse: Reuse) -> str | None:
+    """Return why the first pod, by name, could not be scheduled.
+
+    "" when all could, None when no pod is seen.
     """
-    namespace = text_at(request.composite, "metadata", "namespace")
-
-    def keep(key: str) -> Desired:
-        document = request.observed[key]
-        version = text_at(document, "apiVersion") or API_VERSION
-        resource = as_observed(document, kind=KIND, namespace=namespace, api_version=version)
-        provider = mapping(mapping(resource.get("spec")).get("forProvider"))
-        if mapping(provider.get("manifest")).get("kind") != "Secret":
-            return Desired(resource)
-        shown = {k: v for k, v in provider["manifest"].items() if k not in ("data", "stringData")}
-        spec = {**resource["spec"], "forProvider": {**provider, "manifest": shown}}
-        return Desired({**resource, "spec": spec})
-
-    return keep
-
-
-def _routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, JsonObject]:
-    manifests = {
-        names.POOL: inference_pool(snapshot),
-        names.ROUTE: model_route(snapshot),
-        **picker(snapshot, edited=edited),
-    }
-    return {
-        key_of(base, manifest, snapshot.observed): composed_object(
-            manifest,
-            snapshot.cluster.provider_config,
-            readiness=AVAILABLE if base == names.PICKER else "",
-        )
-        for base, manifest in manifests.items()
-    }
-
-
-def _extras(snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]) -> dict[str, JsonObject]:
-    """Compose the extras that the input asks for."""
-    config, provider_config = snapshot.config, snapshot.cluster.provider_config
-    wanted: dict[str, JsonObject] = {}
-    if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
-        wanted[names.NAMESPACE] = extras.namespace(snapshot)
-    if config.budget:
-        wanted |= {
-            key_of(key, manifest, snapshot.observed): composed_object(manifest, provider_config)
-            for key, manifest in extras.budgets(snapshot, workloads)
-        }
-    if config.secrets == "Mirror":
-        wanted |= {
-            key_of(key, resource["spec"]["forProvider"]["manifest"], snapshot.observed): resource
-            for key, resource in extras.secrets(snapshot)
-        }
-    return wanted
-
-
-def _is_switching(snapshot: ReplicaSnapshot) -> bool:
-    """Tell whether the observed routing is for the other serving mode."""
-    configs = [
-        observed_object.manifest
-        for key, observed_object in snapshot.observed.items()
-        if base_of(key) == names.PICKER_CONFIG
+    pods = [
+        reuse.parsed(document, objects.read_object)
+        for name in sorted(request.required)
+        if names.what_of(name) == names.PODS
+        for document in request.required[name]
     ]
-    modes = {
-        is_disaggregated(str(mapping(manifest.get("data")).get(CONFIG_FILE, ""))) for manifest in configs
-    }
-    return bool(modes) and snapshot.replica.is_disaggregated not in modes
+    created = sorted(
+        (pod for pod in pods if pod.kind == objects.KIND and pod.remote is not None),
+        key=lambda pod: pod.identity.name,
+    )
+    for pod in created:
+        scheduled, message = condition_of(pod.remote_status, "PodScheduled")
+        if scheduled is False:
+            return message or f"Pod {pod.identity.name} is not scheduled"
+    return "" if created else None

@@ -1,28 +1,27 @@
-"""Handle a ModelReplica: one request in, one response out. This file is the table of contents.
+"""The ModelReplica handler: a replica becomes the objects that serve it on its cluster.
 
-requirements -> snapshot or doubt -> compose (claims, workloads, routing, succession) -> conditions -> status
+The scheduler placed the replica; here it becomes pods, the claims of their devices and the route that leads
+to them (docs/workloads.md). Each object is carried by an Object of provider-kubernetes, which applies it
+there.
+
+    snapshot or doubt ▶ compose (claims, workloads, routing, what remains) ▶ status ▶ conditions ▶ events
+
+This file is the table of contents. What may be composed is decided in `snapshot.py`, what of it works in
+`state.py`, and what doubt keeps in `fail_static.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from function.api.fault import Malformed
+from function.api.inputs import WorkloadConfig
 from function.api.model import mapping
 from function.api.workload import read_workload
-from function.boundary import Condition, Cost, Costs, NoReuse, Request, Response, Reuse, Shape, Unreadable
+from function.boundary import Cost, Costs, NoReuse, Request, Response, Reuse, Shape, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
-from function.replica.compose import Composition, compose, keep_everything, unschedulable
+from function.replica.compose import compose, keep_everything, unschedulable
 from function.replica.conditions import READY, condition_types, conditions, results, status
-from function.replica.snapshot import (
-    ReplicaSnapshot,
-    declared,
-    diagnoses_pods,
-    read_config,
-    read_observed,
-    read_snapshot,
-)
+from function.replica.snapshot import declared, diagnoses_pods, read_observed, read_snapshot
 from function.transitions import circuit_open
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
@@ -47,55 +46,40 @@ COSTS: Costs = {
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
-    """Answer one request. The same request gets the same answer, whatever was asked before."""
+    """Answer one request. The same request gets the same answer, whatever was asked before (Law 1)."""
     observed = read_observed(request, reuse)
     snapshot = read_snapshot(request, observed, reuse)
     if isinstance(snapshot, Doubt):
         composition = keep_everything(request, observed)
+        ttl: tuple[float | None, float | None] = (None, None)
+        try:
+            stated = WorkloadConfig.parse(request.input or {}).ttl
+            ttl = (stated.pending if stated.waiting is None else stated.waiting), stated.settled
+        except Malformed:
+            pass  # The input is the doubt: the flags of the process decide.
     else:
         composition = compose(request, snapshot)
+        ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
     pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
     new_conditions = conditions(request, snapshot, observed, composition.states, pending)
-    composite = _composite(request)
+    try:
+        composite = request.composite.project(STATUS)
+    except Unreadable:
+        composite = {}
+    is_ready = any(condition.type == READY and condition.status for condition in new_conditions)
     return Response(
         requirements=declared(request),
         desired=composition.desired,
         status=status(request, snapshot, composition.states, composite),
-        unready=all(composed.ready for composed in composition.desired.values())
-        and not _holds(new_conditions, READY),
+        # NothingIsNotReady of docs/compatibility.md: where every resource is ready, or there is none,
+        # Crossplane would call the replica Ready, and its endpoint would get requests.
+        unready=not is_ready and all(composed.ready for composed in composition.desired.values()),
         conditions=new_conditions,
         results=results(snapshot, new_conditions, composite),
+        # What is kept is on its way out, and leaves in a later call.
         settled=all(condition.status for condition in new_conditions)
-        and not _changes(composition)
+        and not composition.kept
         and not circuit_open(mapping(composite.get("status"))),
-        ttl=_ttl(request, snapshot),
+        ttl=ttl,
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )
-
-
-def _composite(request: Request) -> dict[str, Any]:
-    """Return what is read of the composite's status, empty where it cannot be read."""
-    try:
-        return request.composite.project(STATUS)
-    except Unreadable:
-        return {}
-
-
-def _ttl(request: Request, snapshot: ReplicaSnapshot | Doubt) -> tuple[float | None, float | None]:
-    """Return the times to live that the input asks for, where it can be read."""
-    if not isinstance(snapshot, Doubt):
-        return snapshot.config.ttl.pending, snapshot.config.ttl.settled
-    try:
-        ttl = read_config(request).ttl
-    except Malformed:
-        return None, None
-    return (ttl.pending if ttl.waiting is None else ttl.waiting), ttl.settled
-
-
-def _changes(composition: Composition) -> bool:
-    """Tell whether something is still on its way out."""
-    return composition.kept > 0
-
-
-def _holds(new_conditions: tuple[Condition, ...], kind: str) -> bool:
-    return any(condition.type == kind and condition.status for condition in new_conditions)

@@ -11,34 +11,34 @@ Written for KServe v0.16, serving.kserve.io/v1alpha1. What its controller does d
 - The size of a gang is `parallelism.pipeline`, or `data / dataLocal`.
 - A route that is written out cannot be combined with `router.gateway`; it names its gateway itself.
 
-What is made of it on the cluster has the service's name with a suffix.
+What is made of it on the cluster has the service's name with a suffix. The status of an LLMInferenceService
+counts nothing, so the workload of each engine is looked at too, by an Object that only observes. A copy
+counts as updated only where the pods of that workload say what is wanted: service and workload are seen at
+different times, and an older sight must not pass for what became of a newer spec (`state.py` has the
+evidence).
+
+    on_kserve ▶ the service, and what its engines are seen through        states_on_kserve ▶ how far they are
+
+Limits: what KServe has no field for is refused before a replica is placed (`api.expressible`,
+docs/kserve.md).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from function import gateway_api
 from function.api.expressible import PORT, command_of, parallelism_of, stack_engine
 from function.api.model import condition_of, mapping, mappings
-from function.fail_static import base_of, key_of
-from function.gateway_api import prefix_match, url_rewrite
+from function.api.workload import WorkloadEngine, WorkloadMember
+from function.boundary import Plain
+from function.fail_static import key_of
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
-from function.replica import names
+from function.replica import names, pods
 from function.replica.picker import GATEWAY
-from function.replica.pods import (
-    CLAIM,
-    GANG_LABEL,
-    arguments,
-    drain,
-    engine_port,
-    environment,
-    node_placement,
-    pod_scheduling,
-    pull_secrets,
-    spread,
-    with_side_channel,
-)
+from function.replica.snapshot import ReplicaSnapshot
 from function.replica.state import (
     Edit,
     EngineState,
@@ -53,18 +53,7 @@ from function.replica.state import (
     stalled,
     template_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.api.workload import WorkloadEngine, WorkloadMember
-    from function.boundary import Plain
-    from function.replica.snapshot import ReplicaSnapshot
-    from function.replica.workloads import ClaimTemplate
-
-
-if TYPE_CHECKING:
-    ClaimTemplates = Mapping[tuple[str, str], ClaimTemplate]
+from function.replica.workloads import ClaimTemplate
 
 API_VERSION = "serving.kserve.io/v1alpha1"
 KIND = "LLMInferenceService"
@@ -79,6 +68,19 @@ PROBE_SECONDS = 10
 
 _SINGLE, _GANG = ("apps/v1", "Deployment", ""), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "-mn")
 _COMPONENT = "llminferenceservice-workload"
+_ROUTER = {
+    "HTTPRoutesReady": "RouteRejected",
+    "GatewaysReady": "RouteRejected",
+    "InferencePoolReady": "PickerStarting",
+    "SchedulerWorkloadReady": "PickerStarting",
+}
+"""Conditions of a service about its way in, and the reason that each is for ModelReady."""
+_WORKLOADS = (
+    *("PresetsCombined", "MainWorkloadReady", "WorkerWorkloadReady"),
+    *("PrefillWorkloadReady", "PrefillWorkerWorkloadReady"),
+)
+_STATED = ("image", "command", "args", "resources", "startupProbe", "readinessProbe", "lifecycle")
+"""Fields of a container that no preset adds to, but for its variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,14 @@ class KServeEngine:
     """The key of what its workload is seen through."""
     pod_labels: dict[str, str]
     """The labels that all of its pods have, and no others."""
-    pods: tuple[dict[str, Any], ...]
+    pod_specs: tuple[dict[str, Any], ...]
     """What is wanted of its pods, by member: the serving ones first."""
     resource: dict[str, Any]
+
+    @property
+    def section(self) -> str:
+        """Where the spec of the service has the engine: at its top (""), but for the one that prefills."""
+        return "prefill" if self.engine.phase == "Prefill" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +113,52 @@ class KServeReplica:
     """All of it, by key."""
 
 
-def on_kserve(snapshot: ReplicaSnapshot, claims: ClaimTemplates) -> KServeReplica:
+def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]) -> KServeReplica:
     """Return the service of a replica that KServe can express, and what its engines are seen through."""
-    head = _head(snapshot)
-    name, config = head["metadata"]["name"], snapshot.config
+    replica, config, cluster = snapshot.replica, snapshot.config, snapshot.cluster
+    name = names.service_name(replica.name)
+    metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
+    # Labels and annotations of the service are what KServe passes on to pods, of all engines alike.
+    first, stamps = replica.engines[0].serving.template.metadata, cluster.scheduling
+    labels, annotations = {**first.labels, **stamps.labels}, {**first.annotations, **stamps.annotations}
+    given = {field: value for field, value in (("labels", labels), ("annotations", annotations)) if value}
+    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {**metadata, **given}}
     key = key_of(names.SERVICE_KEY, head, snapshot.observed)
     running = mapping(snapshot.observed[key].manifest.get("spec")) if key in snapshot.observed else {}
-    engines = tuple(_engine(snapshot, engine, claims, name, running) for engine in snapshot.replica.engines)
-    parts = {_section(engine.engine): _workload(snapshot, engine) for engine in engines}
-    spec = {"model": {"uri": _model(snapshot)}, **parts.pop(""), **parts, "router": _router(snapshot, name)}
+    engines = tuple(_engine(snapshot, engine, claims, name, running) for engine in replica.engines)
+    model = replica.spec.serving.model
+    uri = model.uri if model is not None else ""
+    if replica.cache:
+        uri = f"pvc://{names.cache_claim_name(replica.namespace, replica.cache)}"
+    sections: dict[str, dict[str, Any]] = {}
+    for engine in engines:
+        parallelism = parallelism_of(stack_engine(engine.engine), replica.spec.serving.parallelism)
+        section = sections[engine.section] = {"replicas": engine.engine.copies}
+        stated = parallelism.model_dump(by_alias=True, exclude_none=True)
+        if stated:
+            section["parallelism"] = stated
+        section |= dict(zip(("template", "worker"), engine.pod_specs, strict=False))
+    rule = {
+        "matches": [gateway_api.prefix_match(f"/{replica.namespace}/{replica.name}/")],
+        "filters": [gateway_api.url_rewrite("/")],
+        "timeouts": {"request": "0s", "backendRequest": "0s"},
+        "backendRefs": [
+            {
+                "group": POOL_GROUP,
+                "kind": "InferencePool",
+                "name": f"{name}-inference-pool",
+                "port": PORT,
+                "weight": 1,
+            }
+        ],
+    }
+    # KServe's own endpoint picker, and the route that leads to it at the path that every replica has.
+    parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", **GATEWAY}
+    router = {"scheduler": {}, "route": {"http": {"spec": {"parentRefs": [parent], "rules": [rule]}}}}
+    spec = {"model": {"uri": uri}, **sections.pop("", {}), **sections, "router": router}
     manifest = {**head, "spec": quoted(spec)}
-    provider_config = snapshot.cluster.provider_config
-    resource = composed_object(
-        manifest, provider_config, readiness=condition_query("Ready"), watch=config.watch
-    )
+    readiness = condition_query("Ready")
+    resource = composed_object(manifest, cluster.provider_config, readiness=readiness, watch=config.watch)
     looks = {engine.key: _looked_at(snapshot, engine, key, manifest) for engine in engines}
     return KServeReplica(key, manifest, engines, {key: resource, **looks})
 
@@ -172,58 +211,23 @@ def quoted(value: Plain) -> Any:
     return value.replace("{{", "{{`{{`}}") if isinstance(value, str) else value
 
 
-def _head(snapshot: ReplicaSnapshot) -> dict[str, Any]:
-    """Return what the service is, with the labels and annotations that KServe passes on to pods."""
-    stamps, first = snapshot.cluster.scheduling, snapshot.replica.engines[0].serving.template.metadata
-    metadata: dict[str, Any] = {
-        "name": names.service_name(snapshot.replica.name),
-        "namespace": snapshot.remote_namespace,
-    }
-    labels, annotations = {**first.labels, **stamps.labels}, {**first.annotations, **stamps.annotations}
-    given = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {**metadata, **given}}
-
-
-def _section(engine: WorkloadEngine) -> str:
-    """Return where the spec has an engine: at its top, but for the one that prefills."""
-    return "prefill" if engine.phase == "Prefill" else ""
-
-
-def _model(snapshot: ReplicaSnapshot) -> str:
-    """Return the address of the model: the volume of its cache, else what the deployment says."""
-    replica, model = snapshot.replica, snapshot.replica.spec.serving.model
-    if replica.cache:
-        return f"pvc://{names.cache_claim_name(replica.namespace, replica.cache)}"
-    return model.uri if model is not None else ""
-
-
-def _workload(snapshot: ReplicaSnapshot, engine: KServeEngine) -> dict[str, Any]:
-    """Return the section of an engine."""
-    parallelism = parallelism_of(stack_engine(engine.engine), snapshot.replica.spec.serving.parallelism)
-    section: dict[str, Any] = {"replicas": engine.engine.copies}
-    stated = parallelism.model_dump(by_alias=True, exclude_none=True)
-    if stated:
-        section["parallelism"] = stated
-    return section | dict(zip(("template", "worker"), engine.pods, strict=False))
-
-
 def _engine(
     snapshot: ReplicaSnapshot,
     engine: WorkloadEngine,
-    claims: ClaimTemplates,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
     name: str,
     running: Mapping[str, Any],
 ) -> KServeEngine:
     api_version, kind, suffix = _GANG if engine.is_gang else _SINGLE
-    role = "-prefill" if _section(engine) else ""
+    role = "-prefill" if engine.phase == "Prefill" else ""
     metadata = {"name": f"{name}-kserve{suffix}{role}", "namespace": snapshot.remote_namespace}
     manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/component": f"{_COMPONENT}{role}"}
     if engine.is_gang:
-        labels = {GANG_LABEL: metadata["name"]}
+        labels = {pods.GANG_LABEL: metadata["name"]}
     section = mapping(running.get("prefill")) if role else running
     followers = () if engine.follower is None else (("worker", engine.follower),)
-    pods = tuple(
+    pod_specs = tuple(
         _pod(snapshot, engine, member, claims, labels, mapping(section.get(field)))
         for field, member in (("template", engine.serving), *followers)
     )
@@ -231,35 +235,20 @@ def _engine(
         manifest, snapshot.cluster.provider_config, watch=snapshot.config.watch, management=OBSERVE
     )
     key = key_of(f"{names.SEEN}-{engine.name}", manifest, snapshot.observed)
-    return KServeEngine(engine, key, labels, pods, resource)
+    return KServeEngine(engine, key, labels, pod_specs, resource)
 
 
 def _pod(
     snapshot: ReplicaSnapshot,
     engine: WorkloadEngine,
     member: WorkloadMember,
-    claims: ClaimTemplates,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
     labels: Mapping[str, str],
     running: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the PodSpec of a member. `running`: the one that was last applied."""
-    claim = claims.get((engine.name, member.role))
-    spec: dict[str, Any] = {
-        "containers": [_container(snapshot, engine, member)],
-        "volumes": [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
-        **node_placement(snapshot, member, running),
-    }
-    if claim is not None:
-        spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim.name}]
-    spec |= pull_secrets(snapshot, member) | pod_scheduling(snapshot)
-    spec |= spread(snapshot, engine, labels, running)
-    drain(snapshot, spec)
-    return spec
-
-
-def _container(snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember) -> dict[str, Any]:
     source, serves = member.template.container, member.role != "Worker"
-    command, args = list(command_of(source)), arguments(snapshot, source, serves=serves)
+    command, args = list(command_of(source)), pods.arguments(snapshot, source, serves=serves)
     if not args:  # A preset's would be added to the command.
         command, args = command[:1], command[1:]
     container: dict[str, Any] = {
@@ -269,71 +258,37 @@ def _container(snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: Worklo
         "args": args,
         "volumeMounts": [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108 - a mount
     }
-    env = environment(snapshot, source, is_gang=engine.is_gang)
+    env = pods.environment(snapshot, source, is_gang=engine.is_gang)
     if serves and engine.phase is not None:
-        env = with_side_channel(env)
+        env = pods.with_side_channel(env)
     if env:
         container["env"] = env
     if serves:
-        container |= _listening(snapshot, engine_port(snapshot.replica, engine))
+        # Port and probes are stated whole, because a preset may have its own.
+        port = pods.engine_port(snapshot.replica, engine)
+        asks = {
+            "httpGet": {"path": "/health", "port": port, "scheme": "HTTP"},
+            "periodSeconds": PROBE_SECONDS,
+            "timeoutSeconds": 5,
+        }
+        patience = -(-snapshot.config.progress_deadline_seconds // PROBE_SECONDS)
+        container["ports"] = [{"containerPort": port, "protocol": "TCP"}]
+        container["startupProbe"] = {**asks, "failureThreshold": patience}
+        container["readinessProbe"] = {**asks, "initialDelaySeconds": 30, "failureThreshold": 3}
     if member.claims:
-        container["resources"] = {"claims": [{"name": CLAIM}]}
-    return container
-
-
-def _listening(snapshot: ReplicaSnapshot, port: int) -> dict[str, Any]:
-    """Return the port and the probes of a container that takes requests; a preset may have its own."""
-    asks = {"httpGet": {"path": "/health", "port": port, "scheme": "HTTP"}, "periodSeconds": PROBE_SECONDS}
-    patience = -(-snapshot.config.progress_deadline_seconds // PROBE_SECONDS)
-    return {
-        "ports": [{"containerPort": port, "protocol": "TCP"}],
-        "startupProbe": {**asks, "timeoutSeconds": 5, "failureThreshold": patience},
-        "readinessProbe": {**asks, "initialDelaySeconds": 30, "timeoutSeconds": 5, "failureThreshold": 3},
+        container["resources"] = {"claims": [{"name": pods.CLAIM}]}
+    claim = claims.get((engine.name, member.role))
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "volumes": [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
+        **pods.node_placement(snapshot, member, running),
     }
-
-
-def _router(snapshot: ReplicaSnapshot, name: str) -> dict[str, Any]:
-    """Return KServe's endpoint picker, and the route that leads to it at the path that every replica has."""
-    rule = {
-        "matches": [prefix_match(f"/{snapshot.replica.namespace}/{snapshot.replica.name}/")],
-        "filters": [url_rewrite("/")],
-        "timeouts": {"request": "0s", "backendRequest": "0s"},
-        "backendRefs": [
-            {
-                "group": POOL_GROUP,
-                "kind": "InferencePool",
-                "name": f"{name}-inference-pool",
-                "port": PORT,
-                "weight": 1,
-            }
-        ],
-    }
-    parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", **GATEWAY}
-    return {"scheduler": {}, "route": {"http": {"spec": {"parentRefs": [parent], "rules": [rule]}}}}
-
-
-# Read how far a replica is on KServe: the service says whether it is served, its workloads which copies
-# run.
-#
-# The status of an LLMInferenceService counts nothing. So what its controller makes of each engine is looked
-# at too, and a copy counts as updated only where the pods of that workload say what is wanted: both are
-# seen at different times, and an older one must not pass for what became of a newer spec.
-
-_ROUTER = {
-    "HTTPRoutesReady": "RouteRejected",
-    "GatewaysReady": "RouteRejected",
-    "InferencePoolReady": "PickerStarting",
-    "SchedulerWorkloadReady": "PickerStarting",
-}
-"""Conditions of a service about its way in, and the reason that each is for ModelReady."""
-_WORKLOADS = (
-    *("PresetsCombined", "MainWorkloadReady", "WorkerWorkloadReady"),
-    *("PrefillWorkloadReady", "PrefillWorkerWorkloadReady"),
-)
-
-
-_STATED = ("image", "command", "args", "resources", "startupProbe", "readinessProbe", "lifecycle")
-"""Fields of a container that no preset adds to, but for its variables."""
+    if claim is not None:
+        spec["resourceClaims"] = [{"name": pods.CLAIM, "resourceClaimTemplateName": claim.name}]
+    spec |= pods.pull_secrets(snapshot, member) | pods.pod_scheduling(snapshot)
+    spec |= pods.spread(snapshot, engine, labels, running)
+    pods.drain(snapshot, spec)
+    return spec
 
 
 def states_on_kserve(
@@ -342,57 +297,37 @@ def states_on_kserve(
     """Return the state of every engine by name."""
     service = observed.get(replica.key)
     ready = any(one.ready is True for one in services(observed))
-    if service is None:
-        return {
-            name: EngineState(name, copies, *(False, ready, False), 0, 0, 0)
-            for name, copies in ((engine.engine.name, engine.engine.copies) for engine in replica.engines)
-        }
-    applied = service.manifest == replica.manifest and _is_acted_on(service, was_updated=was_updated)
-    return {
-        engine.engine.name: _state(
-            engine,
-            service,
-            observed.get(engine.key, ObservedObject()),
-            ready=ready,
-            applied=applied,
-            was_updated=was_updated,
+    applied, refused = False, ""
+    if service is not None:
+        applied = service.manifest == replica.manifest and _is_acted_on(service, was_updated=was_updated)
+        refused = service.synced_message if service.synced is False else ""
+    states = {}
+    for engine in replica.engines:
+        name, copies = engine.engine.name, engine.engine.copies
+        if service is None:
+            states[name] = EngineState(name, copies, *(False, ready, False), 0, 0, 0)
+            continue
+        workload = observed.get(engine.key, ObservedObject())
+        shown = applied and _runs(workload, engine)
+        runs = shown and is_known_remotely(workload, was_updated=was_updated)
+        updated, total = count(workload, "updatedReplicas") if runs else 0, count(workload, "replicas")
+        available = copies_available(workload, copies)
+        # KServe may call a service Ready by what it was before; where the workload counts, that decides.
+        takes_requests = "conditions" not in workload.remote_status or copies_available(workload, 1) > 0
+        states[name] = EngineState(
+            name=name,
+            copies=copies,
+            created=service.remote is not None,
+            ready=ready and takes_requests,
+            in_use=applied and service.ready is True and takes_requests,
+            available=available,
+            updated=min(updated, copies),
+            total=total,
+            up_to_date=0 < updated == total and not is_updating(workload),
+            stalled=refused or (stalled(workload) if runs else ""),
+            fault=refused or fault_of(workload, is_unknown=shown and not runs),
         )
-        for engine in replica.engines
-    }
-
-
-def _state(
-    engine: KServeEngine,
-    service: ObservedObject,
-    workload: ObservedObject,
-    *,
-    ready: bool,
-    applied: bool,
-    was_updated: bool,
-) -> EngineState:
-    copies = engine.engine.copies
-    shown = applied and _runs(workload, engine)
-    runs = shown and is_known_remotely(workload, was_updated=was_updated)
-    updated, total = count(workload, "updatedReplicas") if runs else 0, count(workload, "replicas")
-    refused = service.synced_message if service.synced is False else ""
-    return EngineState(
-        name=engine.engine.name,
-        copies=copies,
-        created=service.is_created,
-        ready=ready and _takes_requests(workload),
-        in_use=applied and service.ready is True and _takes_requests(workload),
-        available=copies_available(workload, copies),
-        updated=min(updated, copies),
-        total=total,
-        up_to_date=0 < updated == total and not is_updating(workload),
-        stalled=refused or (stalled(workload) if runs else ""),
-        fault=refused or fault_of(workload, is_unknown=shown and not runs),
-    )
-
-
-def _takes_requests(workload: ObservedObject) -> bool:
-    """Tell if a workload has a copy, where it says. KServe may call a service Ready by what it was before."""
-    return "conditions" not in workload.remote_status or copies_available(workload, 1) > 0
+    return states
 
 
 def is_known_remotely(workload: ObservedObject, *, was_updated: bool) -> bool:
@@ -411,50 +346,44 @@ def _is_acted_on(service: ObservedObject, *, was_updated: bool) -> bool:
 def observed_states_on_kserve(
     observed: Mapping[str, ObservedObject], *, was_updated: bool
 ) -> tuple[EngineState, ...]:
-    """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
+    """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt.
+
+    The wanted copies of an engine are those of its workload then.
+    """
     running = services(observed)
     if not running:
         return ()
-    observed_engines = {
+    engines = {
         read.of: observed[key]
         for key in sorted(observed)
-        if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
+        if (read := names.read_key(key)) is not None and read.what == names.SEEN
     }
     applied = all(_is_acted_on(service, was_updated=was_updated) for service in running)
-    ready, created = (
-        any(service.ready is True for service in running),
-        any(service.is_created for service in running),
-    )
-    return tuple(
-        _as_seen(engine, workload, created=created, ready=ready, applied=applied, was_updated=was_updated)
-        for engine, workload in (observed_engines or {"model": ObservedObject()}).items()
-    )
-
-
-def _as_seen(
-    engine: str, workload: ObservedObject, *, created: bool, ready: bool, applied: bool, was_updated: bool
-) -> EngineState:
-    """Return the state of an engine whose wanted copies are those of its workload."""
-    copies = replicas_of(workload.remote or {})
-    updated, total = count(workload, "updatedReplicas"), count(workload, "replicas")
-    evident = applied and is_known_remotely(workload, was_updated=was_updated)
-    return EngineState(
-        name=engine,
-        copies=copies,
-        created=created,
-        ready=ready,
-        in_use=ready,
-        available=copies_available(workload, copies),
-        updated=min(updated, copies),
-        total=total,
-        up_to_date=evident and 0 < updated == total and not is_updating(workload),
-        stalled=stalled(workload),
-    )
+    ready = any(service.ready is True for service in running)
+    states = []
+    for engine, workload in (engines or {"model": ObservedObject()}).items():
+        copies = replicas_of(workload.remote or {})
+        updated, total = count(workload, "updatedReplicas"), count(workload, "replicas")
+        evident = applied and is_known_remotely(workload, was_updated=was_updated)
+        state = EngineState(
+            name=engine,
+            copies=copies,
+            created=any(service.remote is not None for service in running),
+            ready=ready,
+            in_use=ready,
+            available=copies_available(workload, copies),
+            updated=min(updated, copies),
+            total=total,
+            up_to_date=evident and 0 < updated == total and not is_updating(workload),
+            stalled=stalled(workload),
+        )
+        states.append(state)
+    return tuple(states)
 
 
 def services(observed: Mapping[str, ObservedObject]) -> list[ObservedObject]:
     """Return the observed services of the replica: one, or it and its successor."""
-    return [observed[key] for key in observed if base_of(key) == names.SERVICE_KEY]
+    return [observed[key] for key in observed if names.what_of(key) == names.SERVICE]
 
 
 def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
@@ -473,19 +402,11 @@ def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
 
 def _runs(workload: ObservedObject, engine: KServeEngine) -> bool:
     """Tell whether a workload's pods say all that is wanted of them, beside what the presets add."""
-    made = list(_pod_specs(mapping((workload.remote or {}).get("spec"))))
-    return len(made) >= len(engine.pods) and all(
-        _carries(pod, wanted) for pod, wanted in zip(made, engine.pods, strict=False)
-    )
-
-
-def _pod_specs(spec: Mapping[str, Plain]) -> Iterator[dict[str, Any]]:
-    """Yield the PodSpecs of a Deployment or a LeaderWorkerSet, the serving one first."""
+    spec = mapping((workload.remote or {}).get("spec"))
     group = mapping(spec.get("leaderWorkerTemplate"))
     templates = (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate"))
-    for template in templates:
-        if isinstance(template, dict):
-            yield mapping(template.get("spec"))
+    made = [mapping(template.get("spec")) for template in templates if isinstance(template, dict)]
+    return len(made) >= len(engine.pod_specs) and all(map(_carries, made, engine.pod_specs))
 
 
 def _carries(pod: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -493,20 +414,15 @@ def _carries(pod: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     for key, value in wanted.items():
         held = pod.get(key)
         if key == "containers":
-            if not _container_carries(_named(held).get(MAIN, {}), value[0]):
+            main = _named(held).get(MAIN, {})
+            stated = [name for name in _STATED if name in value[0]]
+            if not _names_cover(main.get("env"), value[0].get("env")):
                 return False
-        elif key == "volumes":
-            if not _names_cover(held, value):
+            if not all(covers(main.get(name), value[0][name]) for name in stated):
                 return False
-        elif not covers(held, value):
+        elif not (_names_cover if key == "volumes" else covers)(held, value):
             return False
     return True
-
-
-def _container_carries(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return _names_cover(held.get("env"), wanted.get("env")) and all(
-        covers(held.get(key), wanted[key]) for key in _STATED if key in wanted
-    )
 
 
 def _names_cover(held: Plain, wanted: Plain) -> bool:

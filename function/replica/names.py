@@ -11,174 +11,19 @@ that a cluster full of running workloads keeps them; a name that Kubernetes refu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from function.api.model import mapping
 from function.api.names import (
-    API_VERSION,
-    BASE_LENGTH,
     DIGEST_LENGTH,
     NAME_LENGTH,
-    NamespacedName,
     child_name,
     dns_1035_name,
     is_dns_1035,
-    is_dns_label,
     is_dns_subdomain,
 )
-from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.workload import ROLES
-from function.boundary import Document, Request, Requirement, Shape, Unreadable, text_at
-
-# Objects of two namespaces that would be one object on their cluster: replicas of one name, and volumes.
-#
-# A replica's name is made of the deployment's name, the cluster and an index, not of the namespace, and
-# without `remoteNamespace: Same` all pods are in one namespace of the cluster. The scheduler takes no index
-# whose name another replica on the cluster has; but deployments of one name in two namespaces that are
-# created at once do not see each other's replicas yet, and a hand may make one of any name. Workloads,
-# claims and routes of both would have one name, and each would replace the other's.
-#
-# The volume of a ModelCache is named after namespace and cache, joined by a dash: team-a/weights and
-# team/a-weights have one, and pods of both would write to it. Its name stays what it was, so the other
-# spellings are looked up by name; a name that is too long to be whole is compared with those of all caches.
-#
-# With `namesakes: Refuse` whoever came first has the name, and nothing is composed for the other.
-
-NAMESAKES, CACHES = "namesakes", "caches"
-_NOT_YET = "9999"
-"""When one was created that a file has before any API server: it comes after all others."""
-_LABELS = (CLUSTER_LABEL, DEPLOYMENT_LABEL)
-_READ_LABELS: Shape = dict.fromkeys((*_LABELS, INDEX_LABEL))
-_SHAPE: Shape = {
-    "metadata": {
-        "name": None,
-        "namespace": None,
-        "creationTimestamp": None,
-        "labels": _READ_LABELS,
-    },
-    "spec": {"clusterName": None},
-}
-
-
-def required(request: Request) -> Iterator[Requirement]:
-    """Yield what namesakes are found by: replicas of deployments of this name on this cluster, and caches.
-
-    Nothing where they are not looked for. The input is read by itself, because the rest of it may be invalid.
-    """
-    config = request.input or {}
-    if config.get("namesakes") == "Refuse" and config.get("remoteNamespace") != "Same":
-        yield from _replicas(request)
-        yield from _caches(request)
-
-
-def _replicas(request: Request) -> Iterator[Requirement]:
-    """Yield nothing for a replica without these labels: a hand made it.
-
-    A deployment's name that is cut in those of its replicas may be another's there. The index, where it has
-    one, is a part of the name too, and leaves its siblings out: each of their writes would wake it.
-    """
-    labels = mapping(_metadata(_read(request.composite)).get("labels"))
-    stated = [(label, labels[label]) for label in (*_LABELS, INDEX_LABEL) if _is_text(labels.get(label))]
-    if {label for label, _ in stated}.issuperset(_LABELS):
-        is_whole = len(labels[DEPLOYMENT_LABEL]) <= BASE_LENGTH
-        yield Requirement(
-            *(NAMESAKES, API_VERSION, "ModelReplica"),
-            match_labels=tuple(stated if is_whole else stated[:1]),
-            watched=is_whole,
-        )
-
-
-def _caches(request: Request) -> Iterator[Requirement]:
-    """Yield the ModelCaches whose volume may have one name, the replica's own among them; nothing for one."""
-    namespace, cache = _cache_of(request)
-    whole = f"{namespace}-{cache}"
-    if not (namespace and cache):
-        return
-    if whole not in cache_claim_name(namespace, cache):
-        yield Requirement(CACHES, API_VERSION, "ModelCache")
-        return
-    dashes = (at for at, character in enumerate(whole) if character == "-")
-    spellings = [(whole[:at], whole[at + 1 :]) for at in dashes]
-    spellings = [(first, rest) for first, rest in spellings if is_dns_label(first) and is_dns_subdomain(rest)]
-    for number, (first, rest) in enumerate(spellings if len(spellings) > 1 else ()):
-        name = f"{CACHES}-{number}"
-        yield Requirement(name, API_VERSION, "ModelCache", match_name=rest, namespace=first)
-
-
-def _cache_of(request: Request) -> NamespacedName:
-    """Return the ModelCache that a replica mounts, "" as its name for none."""
-    cache = text_at(request.composite, "spec", "modelCacheRef", "name")
-    return text_at(request.composite, "metadata", "namespace"), cache
-
-
-def earlier_namesake(request: Request) -> str:
-    """Return the namespace of the replica that has this one's name on this cluster, "" where none has.
-
-    The one that was created first has it; of two in one second, that of the namespace that sorts first.
-    """
-    ours = _read(request.composite)
-    holders = {
-        _standing(theirs)
-        for document in request.required.get(NAMESAKES, ())
-        if _place(theirs := _read(document)) == _place(ours)
-    }
-    first = min(holders, default=("", ""))
-    return first[1] if holders and first < _standing(ours) else ""
-
-
-def earlier_cache(request: Request) -> str:
-    """Return the ModelCache, as `namespace/name`, whose volume ours would be, "" for none.
-
-    The one that was created first has it. One that does not exist comes after all that do.
-    """
-    ours = _cache_of(request)
-    caches: dict[NamespacedName, tuple[str, str]] = {}
-    for requirement in _caches(request):
-        for document in request.required.get(requirement.name, ()):
-            cache = _read(document)
-            namespace, name = (str(_metadata(cache).get(key) or "") for key in ("namespace", "name"))
-            caches[namespace, name] = _standing(cache)
-    standing = caches.pop(ours, (_NOT_YET, ours[0]))
-    claim = cache_claim_name(*ours)
-    earlier = min(
-        (
-            (theirs, cache)
-            for cache, theirs in caches.items()
-            if cache_claim_name(*cache) == claim and theirs < standing
-        ),
-        default=None,
-    )
-    return "/".join(earlier[1]) if earlier is not None else ""
-
-
-def _read(document: Document) -> dict[str, Any]:
-    try:
-        return document.project(_SHAPE)
-    except Unreadable:
-        return {}
-
-
-def _metadata(replica: dict[str, Any]) -> dict[str, Any]:
-    return mapping(replica.get("metadata"))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _place(replica: dict[str, Any]) -> tuple[object, object]:
-    """Return what decides what its objects on the cluster are called."""
-    return _metadata(replica).get("name"), mapping(replica.get("spec")).get("clusterName")
-
-
-def _standing(replica: dict[str, Any]) -> tuple[str, str]:
-    """Return when it was created, as the API server writes it so that texts sort, and its namespace."""
-    metadata = _metadata(replica)
-    created, namespace = (metadata.get(key) for key in ("creationTimestamp", "namespace"))
-    return str(created or _NOT_YET), str(namespace or "")
-
+from function.fail_static import base_of
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
 SERVICE, SEEN = "inference-service", "see-serving"
@@ -220,8 +65,9 @@ class Key(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def read_key(base: str) -> Key | None:
-    """Read a key back, without what marks a successor (`fail_static.base_of`). None for what is not ours."""
+def read_key(key: str) -> Key | None:
+    """Read a key back, that of a successor (`fail_static.key_of`) as what it succeeds; None for another's."""
+    base = base_of(key)
     if base in ROUTING or base == NAMESPACE:
         return Key(base)
     if base == SERVICE_KEY:
@@ -236,14 +82,10 @@ def read_key(base: str) -> Key | None:
     return None
 
 
-def workload_key(engine: str) -> str:
-    """Key of an engine's Deployment or LeaderWorkerSet."""
-    return f"{WORKLOAD}-{engine}"
-
-
-def claim_key(engine: str, role: str, digest: str = "") -> str:
-    """Key of a member's claim template; a later generation has the digest of its spec."""
-    return "-".join(part for part in (CLAIM, engine, role.lower(), digest) if part)
+def what_of(key: str) -> str:
+    """Return what stands under a key, as `Key.what`; "" for a key that is not ours."""
+    read = read_key(key)
+    return "" if read is None else read.what
 
 
 def deployment_name(replica: str, engine: str) -> str:
@@ -259,11 +101,8 @@ def deployment_name(replica: str, engine: str) -> str:
 def gang_name(replica: str, engine: str) -> str:
     """Name of an engine's LeaderWorkerSet."""
     name = child_name(replica, engine)
-    return (
-        name
-        if len(name) <= GANG_LENGTH and is_dns_1035(name)
-        else _mended(replica, engine, limit=GANG_LENGTH)
-    )
+    is_valid = len(name) <= GANG_LENGTH and is_dns_1035(name)
+    return name if is_valid else _mended(replica, engine, limit=GANG_LENGTH)
 
 
 def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
@@ -281,11 +120,8 @@ def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
 
 def service_name(replica: str) -> str:
     """Name of the LLMInferenceService. What its controller makes of it has the name with a suffix."""
-    return (
-        replica
-        if len(replica) <= SERVICE_LENGTH and is_dns_1035(replica)
-        else _mended(replica, limit=SERVICE_LENGTH)
-    )
+    is_valid = len(replica) <= SERVICE_LENGTH and is_dns_1035(replica)
+    return replica if is_valid else _mended(replica, limit=SERVICE_LENGTH)
 
 
 def pool_name(replica: str) -> str:
@@ -301,7 +137,11 @@ def picker_name(replica: str) -> str:
 def picker_service_name(replica: str) -> str:
     """Name of the endpoint picker's Service."""
     name = picker_name(replica)
-    return name if is_dns_1035(name) else _mended_label(name)
+    if is_dns_1035(name):
+        return name
+    # `m-` goes before a leading digit, and only a dot costs a digest: v0.3 had no such Service that worked.
+    prefixed = f"m-{name}" if name[:1].isdigit() else name
+    return prefixed if is_dns_1035(prefixed) else _mended(name)
 
 
 def serving_label(replica: str) -> str:
@@ -340,9 +180,3 @@ def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:
     is_whole = len(prefix + "-".join(parts)) <= limit - DIGEST_LENGTH - 1
     digits = DIGEST_LENGTH if is_whole or limit == NAME_LENGTH else APART
     return dns_1035_name(*parts, limit=limit, digits=digits)
-
-
-def _mended_label(name: str) -> str:
-    """Return a DNS-1035 label: `m-` goes before a leading digit, a dot costs a digest."""
-    prefixed = f"m-{name}" if name[:1].isdigit() else name
-    return prefixed if is_dns_1035(prefixed) else _mended(name)

@@ -1,7 +1,17 @@
-"""Compose the endpoint picker, which chooses the serving pod of a request by cached prefixes and queues.
+"""Routing on the workload cluster: the route, the pool of serving pods, and the endpoint picker between them.
 
-Mostly data: its objects, its permissions, and the two configurations, for engines that do everything and for
-prefill and decode apart.
+    HTTPRoute /<namespace>/<replica>/ ▶ InferencePool (pods by label) ▶ endpoint picker ▶ pod
+
+The picker of llm-d chooses the serving pod of a request by cached prefixes and queues. Most of this file is
+data: its objects, its permissions, and its two configurations, for engines that do everything and for prefill
+and decode apart. A gateway with the inference extension asks the picker; while it is away, requests go to any
+pod of the pool.
+
+One picker serves one replica, so its labels, its Service and its pool must match no other's. Pods of many
+teams share a namespace: hence a label that no user can set (OwnSelectors of docs/compatibility.md).
+
+Limits: one copy of the picker, which forgets its caches when it restarts. On KServe all of this is the
+controller's own (`kserve.py`).
 """
 
 from __future__ import annotations
@@ -10,12 +20,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from function import gateway_api
 from function.api.expressible import PORT
 from function.api.model import mapping
 from function.api.names import CLUSTER_GATEWAY, SERVING_LABEL, SYSTEM_NAMESPACE
 from function.api.workload import Workload
-from function.fail_static import base_of, key_of, until_edited
-from function.gateway_api import http_route, prefix_match, url_rewrite
+from function.fail_static import key_of, until_edited
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.pods import number, pod_scheduling
@@ -31,7 +41,9 @@ CHECKSUM_ANNOTATION = "modelplane.ai/epp-config-checksum"
 BLOCK_SIZE = 16
 """Tokens of a KV block where the engine is started without a size."""
 
-_HIGHEST_BLOCK_SIZE = 1_000_000
+POOL_GROUP = "inference.networking.k8s.io"
+GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
+
 _READ = ["get", "watch", "list"]
 _RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
@@ -96,17 +108,16 @@ schedulingProfiles:
 """
 
 
-def block_size(replica: Workload) -> int:
-    """Return the tokens of a KV block: of the decode engine, else of the first."""
-    decoding = (engine for engine in replica.engines if engine.phase == "Decode")
-    engine = next(decoding, replica.engines[0]) if replica.is_disaggregated else replica.engines[0]
-    flag = engine.serving.template.container.flag("--block-size", "--page-size")
-    return number(flag, BLOCK_SIZE, _HIGHEST_BLOCK_SIZE)
-
-
 def configuration(replica: Workload) -> str:
-    """Return the picker's configuration, in its own words."""
-    shared = _PREFIX_CACHE.format(block_size=block_size(replica))
+    """Return the picker's configuration, in its own words.
+
+    Prefixes are compared in blocks of the size that the engine has: of the decode engine, else of the first.
+    """
+    engine = replica.engines[0]
+    if replica.is_disaggregated:
+        engine = next((engine for engine in replica.engines if engine.phase == "Decode"), engine)
+    flag = engine.serving.template.container.flag("--block-size", "--page-size")
+    shared = _PREFIX_CACHE.format(block_size=number(flag, BLOCK_SIZE, 1_000_000))
     return shared + (_DISAGGREGATED if replica.is_disaggregated else _UNIFIED)
 
 
@@ -115,40 +126,59 @@ def is_disaggregated(configured: str) -> bool:
     return "disagg-profile-handler" in configured
 
 
-def picker(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, Any]]:
-    """Return the manifests of the picker by their keys. `edited`: whether pods of the replica change now.
+def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, Any]]:
+    """Return the manifests of a replica's routing by their keys. `edited`: whether its pods change now.
 
-    Its Service selects by a label that no user can set, as soon as its pods have that: `app`, by which the
-    Deployment selects for ever, is everybody's. Pods that run without it stay until the replica is edited.
+    The picker's Service selects by a label that no user can set, as soon as its pods have that: `app`, by
+    which the Deployment selects for ever, is everybody's. Pods that run without it stay until the replica is
+    edited (Law C 6).
     """
-    name, namespace = names.picker_name(snapshot.replica.name), snapshot.remote_namespace
-    metadata = {"name": name, "namespace": namespace}
-    service = {"name": names.picker_service_name(snapshot.replica.name), "namespace": namespace}
+    replica, namespace = snapshot.replica.name, snapshot.remote_namespace
+    name, pool = names.picker_name(replica), names.pool_name(replica)
+    service = names.picker_service_name(replica)
     text = configuration(snapshot.replica)
-    head = _manifest("apps/v1", "Deployment", metadata)
+
+    def manifest(api_version: str, kind: str, called: str = name, **fields: Any) -> dict[str, Any]:
+        metadata = {"name": called, "namespace": namespace}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+    head = manifest("apps/v1", "Deployment")
     running = snapshot.observed.get(key_of(names.PICKER, head, snapshot.observed))
-    template = _template(snapshot, name, text, {PICKER_LABEL: name})
+    template = _template(snapshot, text, {PICKER_LABEL: name})
     if not edited:
         before = None if running is None else mapping(running.manifest.get("spec")).get("template")
-        template = until_edited(template, _template(snapshot, name, text, {}), before)
+        template = until_edited(template, _template(snapshot, text, {}), before)
     selector = {PICKER_LABEL if _carry_label(snapshot, template, running) else "app": name}
+    port = {"name": "grpc-ext-proc", "port": PICKER_PORT, "targetPort": PICKER_PORT, "appProtocol": "http2"}
+    deployment = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
     rbac = "rbac.authorization.k8s.io"
     role = {"apiGroup": rbac, "kind": "Role", "name": name}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-    return {
-        names.PICKER: {**head, "spec": _deployment(name, template)},
-        names.PICKER_SERVICE: _manifest("v1", "Service", service, spec=_service(selector)),
-        names.PICKER_CONFIG: _manifest("v1", "ConfigMap", metadata, data={CONFIG_FILE: text}),
-        names.PICKER_ACCOUNT: _manifest("v1", "ServiceAccount", metadata),
-        names.PICKER_ROLE: _manifest(f"{rbac}/v1", "Role", metadata, rules=_RULES),
-        names.PICKER_BINDING: _manifest(
-            f"{rbac}/v1", "RoleBinding", metadata, roleRef=role, subjects=[subject]
-        ),
+    pool_spec = {
+        "selector": {"matchLabels": {SERVING_LABEL: names.serving_label(replica)}},
+        "targetPorts": [{"number": PORT}],
+        # Without its picker the pool spreads requests blindly, which beats refusing them.
+        "endpointPickerRef": {"name": service, "port": {"number": PICKER_PORT}, "failureMode": "FailOpen"},
     }
-
-
-def _manifest(api_version: str, kind: str, metadata: dict[str, str], **fields: Any) -> dict[str, Any]:
-    return {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), **fields}
+    rule = {
+        "matches": [gateway_api.prefix_match(f"/{snapshot.replica.namespace}/{replica}/")],
+        "filters": [gateway_api.url_rewrite("/")],
+        # No timeout: the fifteen seconds that gateways have by default would cut streams.
+        "timeouts": {"request": "0s"},
+        "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": pool}],
+    }
+    return {
+        names.POOL: manifest(f"{POOL_GROUP}/v1", "InferencePool", pool, spec=pool_spec),
+        names.ROUTE: gateway_api.http_route({"name": replica, "namespace": namespace}, GATEWAY, rule),
+        names.PICKER: {**head, "spec": deployment},
+        names.PICKER_SERVICE: manifest(
+            "v1", "Service", service, spec={"selector": selector, "ports": [port]}
+        ),
+        names.PICKER_CONFIG: manifest("v1", "ConfigMap", data={CONFIG_FILE: text}),
+        names.PICKER_ACCOUNT: manifest("v1", "ServiceAccount"),
+        names.PICKER_ROLE: manifest(f"{rbac}/v1", "Role", rules=_RULES),
+        names.PICKER_BINDING: manifest(f"{rbac}/v1", "RoleBinding", roleRef=role, subjects=[subject]),
+    }
 
 
 def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: ObservedObject | None) -> bool:
@@ -163,13 +193,11 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
         return True
     if not _is_labelled(running.manifest):
         return False
-    service = [
-        observed.manifest
-        for key, observed in snapshot.observed.items()
-        if base_of(key) == names.PICKER_SERVICE
-    ]
-    selectors = [mapping(mapping(manifest.get("spec")).get("selector")) for manifest in service]
-    return any(PICKER_LABEL in selector for selector in selectors) or (
+    for key, service in snapshot.observed.items():
+        selector = mapping(mapping(service.manifest.get("spec")).get("selector"))
+        if names.what_of(key) == names.PICKER_SERVICE and PICKER_LABEL in selector:
+            return True  # It did select by the label, which no pod of a picker loses again.
+    return (
         running.is_applied(was_applied=False)
         and is_about_spec(running, "", was_updated=False)
         and _is_labelled(running.remote or {})
@@ -184,46 +212,20 @@ def _is_labelled(deployment: Mapping[str, Any]) -> bool:
     return PICKER_LABEL in mapping(metadata.get("labels"))
 
 
-def _service(selector: dict[str, str]) -> dict[str, Any]:
-    port = {
-        "name": "grpc-ext-proc",
-        "port": PICKER_PORT,
-        "targetPort": PICKER_PORT,
-        "appProtocol": "http2",
-    }
-    return {"selector": selector, "ports": [port]}
+def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str]) -> dict[str, Any]:
+    """Return the picker's pods. `text`: its configuration, `ours`: labels besides.
 
-
-def _deployment(name: str, template: dict[str, Any]) -> dict[str, Any]:
-    return {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
-
-
-def _template(snapshot: ReplicaSnapshot, name: str, text: str, ours: dict[str, str]) -> dict[str, Any]:
-    """A checksum of the configuration is part of the pods: they restart when it changes."""
-    stamps = snapshot.cluster.scheduling
+    A checksum of the configuration is part of the pods: they restart when it changes.
+    """
+    name, stamps = names.picker_name(snapshot.replica.name), snapshot.cluster.scheduling
     checksum = sha256(text.encode()).hexdigest()
-    return {
-        "metadata": {
-            "labels": {**stamps.labels, "app": name, **ours},
-            "annotations": {**stamps.annotations, CHECKSUM_ANNOTATION: checksum},
-        },
-        "spec": {
-            "serviceAccountName": name,
-            "containers": [_container(snapshot)],
-            "volumes": [{"name": "config", "configMap": {"name": name}}],
-            **pod_scheduling(snapshot),
-        },
-    }
-
-
-def _container(snapshot: ReplicaSnapshot) -> dict[str, Any]:
-    return {
+    container = {
         "name": "epp",
         "image": IMAGE,
         "args": [
             f"--pool-name={names.pool_name(snapshot.replica.name)}",
             f"--pool-namespace={snapshot.remote_namespace}",
-            "--pool-group=inference.networking.k8s.io",
+            f"--pool-group={POOL_GROUP}",
             f"--config-file=/config/{CONFIG_FILE}",
             f"--grpc-port={PICKER_PORT}",
         ],
@@ -233,40 +235,15 @@ def _container(snapshot: ReplicaSnapshot) -> dict[str, Any]:
         ],
         "volumeMounts": [{"name": "config", "mountPath": "/config"}],
     }
-
-
-# Routing: the InferencePool of the serving pods and the HTTPRoute that leads to it.
-
-POOL_GROUP = "inference.networking.k8s.io"
-GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
-
-
-def inference_pool(snapshot: ReplicaSnapshot) -> dict[str, Any]:
-    """Return the pool: requests go on to any serving pod while its picker is away."""
-    replica = snapshot.replica.name
     return {
-        "apiVersion": f"{POOL_GROUP}/v1",
-        "kind": "InferencePool",
-        "metadata": {"name": names.pool_name(replica), "namespace": snapshot.remote_namespace},
+        "metadata": {
+            "labels": {**stamps.labels, "app": name, **ours},
+            "annotations": {**stamps.annotations, CHECKSUM_ANNOTATION: checksum},
+        },
         "spec": {
-            "selector": {"matchLabels": {SERVING_LABEL: names.serving_label(replica)}},
-            "targetPorts": [{"number": PORT}],
-            "endpointPickerRef": {
-                "name": names.picker_service_name(replica),
-                "port": {"number": PICKER_PORT},
-                "failureMode": "FailOpen",
-            },
+            "serviceAccountName": name,
+            "containers": [container],
+            "volumes": [{"name": "config", "configMap": {"name": name}}],
+            **pod_scheduling(snapshot),
         },
     }
-
-
-def model_route(snapshot: ReplicaSnapshot) -> dict[str, Any]:
-    """Return the route of `/<namespace>/<replica>/`. No timeout: fifteen seconds would cut streams."""
-    namespace, replica = snapshot.replica.namespace, snapshot.replica.name
-    rule = {
-        "matches": [prefix_match(f"/{namespace}/{replica}/")],
-        "filters": [url_rewrite("/")],
-        "timeouts": {"request": "0s"},
-        "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": names.pool_name(replica)}],
-    }
-    return http_route({"name": replica, "namespace": snapshot.remote_namespace}, GATEWAY, rule)

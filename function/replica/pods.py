@@ -1,8 +1,16 @@
 """Pods: the template of a member, for a Deployment and for a LeaderWorkerSet.
 
 A *serving* pod takes requests: a Standalone or a Leader. It alone has the port, the probe and the label that
-the InferencePool selects. A *follower* is a Worker. With prefill and decode apart, `disaggregation` adds the
-rest.
+the InferencePool selects. A *follower* is a Worker. With prefill and decode apart, both exchange KV blocks
+over NIXL. Requests then reach a decode pod at its sidecar, which has prefill done elsewhere and passes on to
+the engine beside it.
+
+A pod is what a user writes, and around it what placement needs: the claim of its devices, the labels and
+tolerations of the nodes of its pool, and how the cluster wants pods to be scheduled. Labels and annotations
+stack in that order, ours on top, so that no user can put a pod behind another's selector (docs/threats.md).
+
+Every change here restarts every pod of every replica at its next edit. Law C 6: `workloads.py` keeps what
+runs until then, and `node_placement` and `spread` keep what a cluster no longer says of a pool.
 """
 
 from __future__ import annotations
@@ -19,10 +27,6 @@ from function.objects import ObservedObject
 from function.replica import names
 from function.replica.snapshot import ReplicaSnapshot
 
-# Ports of serving pods: where requests arrive, and where an engine listens.
-
-_HIGHEST_PORT = 65_535
-
 
 def number(text: str, otherwise: int, highest: int) -> int:
     """Return a flag's value as a number from 1 to `highest`, `otherwise` for anything else."""
@@ -31,10 +35,10 @@ def number(text: str, otherwise: int, highest: int) -> int:
 
 
 def engine_port(replica: Workload, engine: WorkloadEngine) -> int:
-    """Return the port that an engine listens on."""
+    """Return the port that an engine listens on: behind a sidecar not the one that takes requests."""
     if not replica.is_disaggregated or engine.phase != "Decode":
         return PORT
-    return number(engine.serving.template.container.flag("--port"), DECODE_PORT, _HIGHEST_PORT)
+    return number(engine.serving.template.container.flag("--port"), DECODE_PORT, 65_535)
 
 
 def listening(port: int) -> dict[str, Any]:
@@ -50,35 +54,11 @@ def listening(port: int) -> dict[str, Any]:
     }
 
 
-# Add what serving pods need when prefill and decode run in engines of their own.
-#
-# Both exchange KV blocks over NIXL. Requests reach a decode pod at its sidecar, which has prefill done
-# elsewhere and passes on to the engine beside it.
-
 SIDECAR_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.9.0"
-
 _SIDE_CHANNEL: tuple[dict[str, Any], ...] = (
     {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "5557"},
 )
-
-
-def disaggregated(replica: Workload, engine: WorkloadEngine, template: dict[str, Any]) -> dict[str, Any]:
-    """Complete the template of a serving pod; one of an engine without a phase stays as it is."""
-    if engine.phase is None:
-        return template
-    metadata, spec = template["metadata"], template["spec"]
-    container = spec["containers"][0]
-    container["env"] = with_side_channel(container.get("env", ()))
-    spec["volumes"].append({"name": "nixl-shm", "emptyDir": {"medium": "Memory"}})
-    if engine.phase == "Decode":
-        spec["containers"].append(_sidecar(engine_port(replica, engine)))
-    metadata["labels"] |= {
-        "app": metadata["labels"][SERVING_LABEL],
-        "llm-d.ai/inference-serving": "true",
-        "llm-d.ai/role": engine.phase.lower(),
-    }
-    return template
 
 
 def with_side_channel(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -86,16 +66,6 @@ def with_side_channel(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     given = list(env)
     names = {variable["name"] for variable in given}
     return [*given, *(dict(variable) for variable in _SIDE_CHANNEL if variable["name"] not in names)]
-
-
-def _sidecar(port: int) -> dict[str, Any]:
-    """Return the container that stands before a decode engine which listens on `port`."""
-    return {
-        "name": "pd-sidecar",
-        "image": SIDECAR_IMAGE,
-        "args": ["--secure-proxy=false", "--kv-connector=nixlv2", f"--vllm-port={port}"],
-        **listening(PORT),
-    }
 
 
 WORKLOAD_LABEL = "modelplane.ai/workload"
@@ -130,57 +100,64 @@ def pod_template(
     `workload` is the name of what runs it, `claim` the name of its claim template ("" when it claims
     nothing), `before` the workload as observed.
     """
+    replica, stamps = snapshot.replica, snapshot.cluster.scheduling
     serves = member.role != "Worker"
-    containers = [_engine_container(snapshot, engine, member, serves=serves)]
-    spec: dict[str, Any] = {"containers": containers, "volumes": _volumes(snapshot)}
+    mounts = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108 - a mount, not our file
+    volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    if replica.cache:
+        mounts.append({"name": "model-cache", "mountPath": MODELS})
+        cache = names.cache_claim_name(replica.namespace, replica.cache)
+        volumes.append({"name": "model-cache", "persistentVolumeClaim": {"claimName": cache}})
+    container = _engine_container(snapshot, engine, member, mounts)
     running = mapping(running_template(member, before).get("spec"))
+    spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
     spec |= node_placement(snapshot, member, running)
     if claim:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
     spec |= pull_secrets(snapshot, member)
-    template = {"metadata": _metadata(snapshot, engine, member, workload), "spec": spec}
-    if serves and snapshot.replica.is_disaggregated:
-        template = disaggregated(snapshot.replica, engine, template)
-    label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
-    spec |= pod_scheduling(snapshot) | spread(snapshot, engine, {label: workload}, running)
-    drain(snapshot, spec)
-    return template if template["metadata"] else {"spec": spec}
-
-
-def pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
-    """Return the Secrets that a member's images are pulled with, where it names some."""
-    secrets = member.template.spec.image_pull_secrets
-    listed = [{"name": local_secret(snapshot, secret.name)} for secret in secrets]
-    return {"imagePullSecrets": listed} if listed else {}
-
-
-def local_secret(snapshot: ReplicaSnapshot, name: str) -> str:
-    """Return the name under which pods find a Secret of the replica's namespace."""
-    return names.secret_name(snapshot.replica.name, name) if snapshot.config.secrets == "Mirror" else name
-
-
-def _metadata(
-    snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, workload: str
-) -> dict[str, Any]:
-    """Labels and annotations: the member's, then the cluster's stamps, then (winning) ours."""
-    stamps = snapshot.cluster.scheduling
-    ours = {} if member.role == "Worker" else {SERVING_LABEL: names.serving_label(snapshot.replica.name)}
+    ours = {} if member.role == "Worker" else {SERVING_LABEL: names.serving_label(replica.name)}
     if member.role == "Leader":
         ours[GANG_ROLE_LABEL] = "leader"
     if not engine.is_gang:
         ours[WORKLOAD_LABEL] = workload
+    # The member's, then the cluster's stamps, then (winning) ours, by which pods are selected.
     labels = {**member.template.metadata.labels, **stamps.labels, **ours}
     annotations = {**member.template.metadata.annotations, **stamps.annotations}
-    return {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
+    if serves and replica.is_disaggregated and engine.phase is not None:
+        container["env"] = with_side_channel(container.get("env", ()))
+        volumes.append({"name": "nixl-shm", "emptyDir": {"medium": "Memory"}})
+        if engine.phase == "Decode":
+            sidecar = {
+                "name": "pd-sidecar",
+                "image": SIDECAR_IMAGE,
+                "args": [
+                    "--secure-proxy=false",
+                    "--kv-connector=nixlv2",
+                    f"--vllm-port={engine_port(replica, engine)}",
+                ],
+                **listening(PORT),
+            }
+            spec["containers"].append(sidecar)
+        labels |= {
+            "app": labels[SERVING_LABEL],
+            "llm-d.ai/inference-serving": "true",
+            "llm-d.ai/role": engine.phase.lower(),
+        }
+    label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
+    spec |= pod_scheduling(snapshot) | spread(snapshot, engine, {label: workload}, running)
+    drain(snapshot, spec)
+    metadata = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
+    return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
 def _engine_container(
-    snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, *, serves: bool
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, mounts: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    source = member.template.container
-    container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": _mounts(snapshot)}
+    source, serves = member.template.container, member.role != "Worker"
+    container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": mounts}
     args = arguments(snapshot, source, serves=serves)
     if args or not engine.is_gang:
+        # Modelplane writes an empty list into a Deployment, and none into a gang: either stays as it was.
         container["args"] = args
     if source.command:
         container["command"] = list(source.command)
@@ -194,52 +171,52 @@ def _engine_container(
     return container
 
 
+def pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
+    """Return the Secrets that a member's images are pulled with, by the names that they have there."""
+    secrets = [secret.name for secret in member.template.spec.image_pull_secrets]
+    if snapshot.config.secrets == "Mirror":
+        secrets = [names.secret_name(snapshot.replica.name, secret) for secret in secrets]
+    return {"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}
+
+
 def arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> list[str]:
-    """The arguments; a serving image that is started without a command is pointed to the model."""
-    has_model = any(word == "--model" or word.startswith("--model=") for word in source.args)
-    points = serves and not source.command and not has_model
-    return [*source.args, *(_model_arguments(snapshot) if points else ())]
+    """Return the arguments; a serving image that is started without a command is pointed to the model.
 
-
-def _model_arguments(snapshot: ReplicaSnapshot) -> tuple[str, ...]:
-    """Return the arguments that name the model: its mounted path, else the name to load it by."""
-    model = snapshot.replica.spec.serving.model
+    To its mounted path where there is one, else to the name that an engine loads it by.
+    """
+    args, model = list(source.args), snapshot.replica.spec.serving.model
+    if not serves or source.command or any(arg == "--model" or arg.startswith("--model=") for arg in args):
+        return args
     if snapshot.replica.cache or snapshot.cluster.stack == KSERVE:
-        return (f"--model={MODELS}",)
-    if model is None or not model.uri.startswith(HUGGING_FACE):
-        return ()
-    name, _, revision = model.uri.removeprefix(HUGGING_FACE).partition(":")
-    return (f"--model={name}", *((f"--revision={revision}",) if revision else ()))
+        args.append(f"--model={MODELS}")
+    elif model is not None and model.uri.startswith(HUGGING_FACE):
+        name, _, revision = model.uri.removeprefix(HUGGING_FACE).partition(":")
+        args.append(f"--model={name}")
+        if revision:
+            args.append(f"--revision={revision}")
+    return args
 
 
 def environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
-    """The variables, after those of a gang. One that the user sets too is the user's: a name stands once."""
+    """Return the variables, after those of a gang.
+
+    A name stands once, or a server-side apply is refused: one that the user sets too is the user's (OneName
+    of docs/compatibility.md). A variable is verbatim, but for the name under which its Secret is mirrored.
+    """
     given = {variable["name"] for variable in source.env}
-    gang = [variable for variable in _GANG_ENV if is_gang and variable["name"] not in given]
-    return [*map(dict, gang), *(_variable(snapshot, variable) for variable in source.env)]
-
-
-def _variable(snapshot: ReplicaSnapshot, variable: dict[str, Any]) -> dict[str, Any]:
-    """Return a variable verbatim, or with the name under which its Secret is mirrored."""
-    origin = mapping(variable.get("valueFrom"))
-    reference = origin.get("secretKeyRef")
-    if snapshot.config.secrets != "Mirror" or not isinstance(reference, dict):
-        return variable
-    mirrored = {**reference, "name": local_secret(snapshot, str(reference.get("name", "")))}
-    return {**variable, "valueFrom": {**origin, "secretKeyRef": mirrored}}
-
-
-def _mounts(snapshot: ReplicaSnapshot) -> list[dict[str, Any]]:
-    cache = [{"name": "model-cache", "mountPath": MODELS}] if snapshot.replica.cache else []
-    return [{"name": "dshm", "mountPath": "/dev/shm"}, *cache]  # noqa: S108 - a mount, not our file
-
-
-def _volumes(snapshot: ReplicaSnapshot) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
-    if snapshot.replica.cache:
-        claim = names.cache_claim_name(snapshot.replica.namespace, snapshot.replica.cache)
-        volumes.append({"name": "model-cache", "persistentVolumeClaim": {"claimName": claim}})
-    return volumes
+    env: list[dict[str, Any]] = [
+        dict(variable) for variable in _GANG_ENV if is_gang and variable["name"] not in given
+    ]
+    for variable in source.env:
+        origin = mapping(variable.get("valueFrom"))
+        reference = origin.get("secretKeyRef")
+        if snapshot.config.secrets == "Mirror" and isinstance(reference, dict):
+            mirrored = names.secret_name(snapshot.replica.name, str(reference.get("name", "")))
+            secret = {**origin, "secretKeyRef": {**reference, "name": mirrored}}
+            env.append({**variable, "valueFrom": secret})
+        else:
+            env.append(variable)
+    return env
 
 
 def node_placement(
@@ -253,19 +230,11 @@ def node_placement(
     pool = snapshot.cluster.pools.get(member.node_pool_name)
     if pool is None and isinstance(running.get("nodeSelector"), dict):
         return {key: running[key] for key in ("nodeSelector", "tolerations") if key in running}
-    selector = pool.node_selector if pool is not None and pool.node_selector else {}
-    tolerations = [
-        dict(GPU_TOLERATION),
-        *(
-            (toleration for toleration in pool.tolerations if toleration != GPU_TOLERATION)
-            if pool is not None
-            else ()
-        ),
-    ]
-    return {
-        "nodeSelector": dict(selector or {POOL_LABEL: member.node_pool_name}),
-        "tolerations": tolerations,
-    }
+    selector, tolerations = {POOL_LABEL: member.node_pool_name}, [dict(GPU_TOLERATION)]
+    if pool is not None:
+        selector = dict(pool.node_selector) or selector
+        tolerations += [toleration for toleration in pool.tolerations if toleration != GPU_TOLERATION]
+    return {"nodeSelector": selector, "tolerations": tolerations}
 
 
 _STEPS = {

@@ -1,51 +1,64 @@
 """Read everything one request tells about a replica, and say what of it is in doubt.
 
-In doubt (Law C) nothing is composed and everything observed stays as it is: a replica, an input or a cluster
-that cannot be read, a cluster that is not delivered or has no ProviderConfig, an object of somebody else
-under a key of ours, Objects that are on another cluster or another stack than the replica's, a spec that the
-stack of its cluster cannot express, and objects that a namesake in another namespace would share.
+A replica's pods are the most expensive thing that this function composes: one that restarts loads its weights
+for minutes, and one whose object moves leaves its devices taken on another cluster. So before anything is
+composed, this file proves that all is known that the objects are made of:
+
+    declared ▶ what Crossplane fetches        read_observed ▶ our composed resources, by key
+    read_snapshot ▶ a ReplicaSnapshot that can be composed, or a Doubt
+
+In doubt (Law C 2) nothing is composed and everything observed stays as it is. The doubts, in their order:
+
+1. The replica or the input of the step cannot be read.
+2. Its cluster is not delivered, does not exist, cannot be read or has no ProviderConfig yet.
+3. An object of somebody else stands under a key of ours.
+4. Objects are on another cluster than the replica's (Law C 5), or of another stack than its cluster has.
+5. The stack of the cluster has no words for the spec.
+6. A namesake in another namespace would share objects with it, and came first.
+
+A fault in a field that pods are not made of is no doubt: `api.workload` and `api.declared_cluster` read only
+what this handler stands on. Other readers of the same objects have models of their own, for the same reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from function import objects
 from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
 from function.api.inputs import WorkloadConfig, invalid_input
 from function.api.model import KSERVE, STANDARD, condition_of, mapping
-from function.api.names import API_VERSION
+from function.api.names import API_VERSION, BASE_LENGTH, NamespacedName, is_dns_label, is_dns_subdomain
+from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.text import one_line
 from function.api.workload import Workload, read_workload
-from function.boundary import Request, Requirement, Resolution, Reuse, Unreadable, text_at
-from function.fail_static import Doubt, base_of
-from function.objects import API_VERSION as OBJECT_API_VERSION
-from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, ObservedObject, read_briefly, read_object
+from function.boundary import Document, Request, Requirement, Resolution, Reuse, Shape, Unreadable, text_at
+from function.fail_static import Doubt
+from function.objects import ObservedObject
 from function.replica import names
-from function.replica.names import (
-    CLAIM,
-    PICKER,
-    PICKER_CONFIG,
-    PICKER_SERVICE,
-    PODS,
-    ROUTING,
-    SEEN,
-    SERVICE,
-    WORKLOAD,
-    read_key,
+
+CLUSTER, NAMESAKES, CACHES = "cluster", "namesakes", "caches"
+"""Names of requirements; those of ModelCaches that are fetched by name go on with a number."""
+REMOTE_NAMESPACE = "default"
+"""Where Modelplane has all pods of a cluster, whatever the namespace of their replica."""
+UPDATED = "ModelUpdated"
+
+_IN_FULL = frozenset(
+    {
+        *(names.WORKLOAD, names.CLAIM, names.SERVICE, names.SEEN),
+        *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE),
+    }
 )
-
-# Declare what the handler needs of the control plane: the one table of requirement names.
-#
-# Always the InferenceCluster of the replica, by name. With `diagnose: Pods` also the members of every
-# collection of pods that is observed: they are known by the name that Crossplane gave the collection. With
-# `namesakes: Refuse` also the replicas of deployments of this name on its cluster, in all namespaces, and the
-# ModelCaches whose volume may be that of its own.
-
-
-CLUSTER = "cluster"
+"""What is compared with what is wanted; of the rest only the identity and the status count."""
+_OF_STACK = {
+    STANDARD: frozenset({names.WORKLOAD, *names.ROUTING}),
+    KSERVE: frozenset({names.SERVICE, names.SEEN}),
+}
+"""What is composed on one stack and on no other."""
 
 
 def diagnoses_pods(request: Request) -> bool:
@@ -54,45 +67,34 @@ def diagnoses_pods(request: Request) -> bool:
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
-    """Return what this request needs, whatever was delivered; nothing for a replica that names no cluster."""
+    """Declare what this request needs, whatever was delivered.
+
+    - Always the InferenceCluster of the replica, by name; nothing for a replica that names none.
+    - With `namesakes: Refuse` the replicas and ModelCaches that may have its names (`required_namesakes`).
+    - With `diagnose: Pods` the members of every collection of pods that is observed. They are known by the
+      name that Crossplane gave the collection, and unwatched: pods change too often to wake anybody.
+    """
+    requirements = []
     cluster = text_at(request.composite, "spec", "clusterName")
-    by_name = (Requirement(CLUSTER, API_VERSION, "InferenceCluster", match_name=cluster),) if cluster else ()
-    return (*by_name, *names.required(request), *_pods(request))
-
-
-def _pods(request: Request) -> tuple[Requirement, ...]:
-    if not diagnoses_pods(request):
-        return ()
-    namespace = text_at(request.composite, "metadata", "namespace")
-    collections = {
-        key: text_at(request.observed[key], "metadata", "name")
-        for key in sorted(request.observed)
-        if (read := read_key(base_of(key))) is not None and read.what == PODS
-        if text_at(request.observed[key], "kind") == COLLECTION
-    }
-    return tuple(
-        Requirement(
-            *(key, OBJECT_API_VERSION, KIND),
-            namespace=namespace,
-            match_labels=((MEMBERSHIP_LABEL, name),),
-            watched=False,
-        )
-        for key, name in collections.items()
-        if name
-    )
-
-
-REMOTE_NAMESPACE = "default"
-_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER, PICKER_CONFIG, PICKER_SERVICE, SERVICE, SEEN})
-"""What is compared with what is wanted; of the rest only the identity and the status count."""
-
-WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
-STACK_CHANGED, STACK_CANNOT_EXPRESS = "StackChanged", "StackCannotExpress"
-NAME_TAKEN = "NameTaken"
-UPDATED = "ModelUpdated"
-
-_OF_STACK = {STANDARD: frozenset({WORKLOAD, *ROUTING}), KSERVE: frozenset({SERVICE, SEEN})}
-"""What is composed on one stack and on no other."""
+    if cluster:
+        requirements.append(Requirement(CLUSTER, API_VERSION, "InferenceCluster", match_name=cluster))
+    requirements += required_namesakes(request)
+    if diagnoses_pods(request):
+        namespace = text_at(request.composite, "metadata", "namespace")
+        for key in sorted(request.observed):
+            document = request.observed[key]
+            name = text_at(document, "metadata", "name")
+            if names.what_of(key) == names.PODS and text_at(document, "kind") == objects.COLLECTION and name:
+                labels = ((objects.MEMBERSHIP_LABEL, name),)
+                requirements.append(
+                    Requirement(
+                        *(key, objects.API_VERSION, objects.KIND),
+                        namespace=namespace,
+                        match_labels=labels,
+                        watched=False,
+                    )
+                )
+    return tuple(requirements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,11 @@ class ReplicaSnapshot:
 def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
     """Read the observed composed resources that are ours, not those that an earlier step desires."""
     return {
-        key: reuse.parsed(request.observed[key], read_object if read.what in _IN_FULL else read_briefly)
+        key: reuse.parsed(
+            request.observed[key], objects.read_object if what in _IN_FULL else objects.read_briefly
+        )
         for key in sorted(request.observed)
-        if key not in request.desired and (read := read_key(base_of(key))) is not None
+        if key not in request.desired and (what := names.what_of(key))
     }
 
 
@@ -128,114 +132,68 @@ def was_updated(request: Request) -> bool:
     return condition_of(mapping(plain.get("status")), UPDATED)[0] is True
 
 
-def read_config(request: Request) -> WorkloadConfig:
-    """Read the input of the step. Raises Malformed."""
-    return WorkloadConfig.parse(request.input or {})
-
-
 def read_snapshot(
     request: Request, observed: Mapping[str, ObservedObject], reuse: Reuse
 ) -> ReplicaSnapshot | Doubt:
-    """Read what the replica is made of, or say what is in doubt: the first thing of the module's list."""
+    """Read what the replica is made of, or return the first doubt of the module's list."""
     try:
         replica = reuse.parsed(request.composite, read_workload)
     except ValueError as error:
         return _malformed(f"The ModelReplica cannot be read: {error}")
     try:
-        config = read_config(request)
+        config = WorkloadConfig.parse(request.input or {})
     except Malformed as error:
         return _malformed(invalid_input(request, error))
     cluster = _cluster(request, reuse)
     if isinstance(cluster, Doubt):
         return cluster
-    foreign = [key for key in observed if not _is_ours(key, observed[key])]
-    if foreign:
-        fault = Fault(f"composed resource {foreign[0]}", "expected an Object of provider-kubernetes")
-        return _malformed(f"Something else stands under a key of this replica: {fault}")
-    moved = sorted(
-        {observed_object.provider_config for observed_object in observed.values()} - {cluster.provider_config}
-    )
-    if moved:
-        return _changed(cluster.provider_config, moved[0])
-    return (
-        _on_another_stack(cluster, observed)
-        or _inexpressible(cluster, replica)
-        or _name_taken(request, replica)
-        or ReplicaSnapshot(
-            *(replica, config, cluster, observed, was_updated(request)),
-            remote_namespace=_remote_namespace(replica, config, observed),
-        )
-    )
-
-
-def _remote_namespace(
-    replica: Workload, config: WorkloadConfig, observed: Mapping[str, ObservedObject]
-) -> str:
-    """Return where the objects of a replica are: where it runs, else where the input wants new ones.
-
-    Law C 6: a successor in another namespace would need the devices that the running workload holds, in all
-    replicas at once. One that an earlier release began to move goes on.
-    """
+    doubt = _unfit(cluster, replica, observed) or _name_taken(request, replica)
+    if doubt is not None:
+        return doubt
+    # Law C 6: objects stay in the namespace where the replica runs, whatever the input now wants for new
+    # ones. A successor in another namespace would need the devices that the running workload holds, in all
+    # replicas at once. Only a move that an earlier release began goes on, to where the input wants it.
     wanted = replica.namespace if config.remote_namespace == "Same" else REMOTE_NAMESPACE
     running = {
-        observed[key].identity.namespace
-        for key in observed
-        if (read := read_key(base_of(key))) is not None and read.what in (WORKLOAD, SERVICE)
+        composed.identity.namespace
+        for key, composed in observed.items()
+        if names.what_of(key) in (names.WORKLOAD, names.SERVICE)
     } - {""}
-    return wanted if wanted in running else min(running, default=wanted)
+    remote_namespace = wanted if wanted in running else min(running, default=wanted)
+    return ReplicaSnapshot(replica, config, cluster, observed, was_updated(request), remote_namespace)
 
 
-def _on_another_stack(cluster: WorkloadCluster, observed: Mapping[str, ObservedObject]) -> Doubt | None:
-    """Law C: pods of two stacks would need the devices twice, so what runs stays as it is."""
-    kinds = {read.what for key in observed if (read := read_key(base_of(key))) is not None}
-    other = next(
-        (stack for stack, theirs in _OF_STACK.items() if stack != cluster.stack and theirs & kinds), None
-    )
-    if other is None:
-        return None
-    text = f"This replica runs on the stack {other}, its cluster now has {cluster.stack}"
-    text += ": everything is kept as it is; delete the replica to have it placed anew"
-    return Doubt(STACK_CHANGED, one_line(text))
-
-
-def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
-    """An edit that the stack has no words for: what runs stays as it is."""
-    text = obstacle(cluster.stack, pods_of(replica))
-    return Doubt(STACK_CANNOT_EXPRESS, one_line(f"{text}; everything running is kept")) if text else None
-
-
-def _name_taken(request: Request, replica: Workload) -> Doubt | None:
-    """A namesake in another namespace has objects of the same names there, and came first."""
-    cluster = replica.spec.cluster_name
-    required = tuple(names.required(request))
-    for requirement in required:
-        if not requirement.delivered(request):
-            return _waiting(f"Waiting for the {requirement.kind}s that may have its names on {cluster}")
-    holder = names.earlier_namesake(request) if required else ""
-    cache = names.earlier_cache(request) if required else ""
-    if holder:
-        text = (
-            f"ModelReplica {holder}/{replica.name} came first on {cluster}, and in the namespace"
-            f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and"
-            " its deployment places one of another name"
-        )
-    elif cache:
-        text = (
-            f"ModelCache {cache} came first, and in the namespace {REMOTE_NAMESPACE} of {cluster} its volume"
-            f" has the name that {replica.namespace}/{replica.cache} would get: give this one another name"
-        )
-    else:
-        return None
-    return Doubt(NAME_TAKEN, one_line(f"{text}; everything running is kept, nothing new is composed"))
-
-
-def _is_ours(key: str, observed: ObservedObject) -> bool:
-    read = read_key(base_of(key))
-    return observed.kind == (COLLECTION if read is not None and read.what == PODS else KIND)
+def _unfit(
+    cluster: WorkloadCluster, replica: Workload, observed: Mapping[str, ObservedObject]
+) -> Doubt | None:
+    """Return the doubt where what is observed, or what is wanted, does not fit the cluster: 3, 4 and 5."""
+    for key, composed in observed.items():
+        if composed.kind != (objects.COLLECTION if names.what_of(key) == names.PODS else objects.KIND):
+            fault = Fault(f"composed resource {key}", "expected an Object of provider-kubernetes")
+            return _malformed(f"Something else stands under a key of this replica: {fault}")
+    moved = sorted({composed.provider_config for composed in observed.values()} - {cluster.provider_config})
+    if moved:
+        # Law C 5: applied to another cluster, every manifest would leave its object on the first one behind.
+        held = f"Objects of this replica are on {moved[0]}"
+        if not moved[0]:
+            held = "An Object of this replica names no cluster"
+        text = f"{held}, its cluster is on {cluster.provider_config}: everything is kept as it is"
+        return Doubt("ClusterChanged", one_line(text))
+    kinds = {names.what_of(key) for key in observed}
+    for stack, composed_there in _OF_STACK.items():
+        if stack != cluster.stack and composed_there & kinds:
+            # Law C 1: pods of two stacks at once would need the devices twice, so there is no succession.
+            text = f"This replica runs on the stack {stack}, its cluster now has {cluster.stack}"
+            text += ": everything is kept as it is; delete the replica to have it placed anew"
+            return Doubt("StackChanged", one_line(text))
+    in_the_way = obstacle(cluster.stack, pods_of(replica))
+    if in_the_way:
+        return Doubt("StackCannotExpress", one_line(f"{in_the_way}; everything running is kept"))
+    return None
 
 
 def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:
-    """Read the cluster. Law C: one that is not delivered, absent or incomplete is doubt."""
+    """Read the cluster. Law C 2: one that is not delivered, absent or incomplete is doubt."""
     name = text_at(request.composite, "spec", "clusterName")
     match request.resolution(CLUSTER):
         case Resolution.UNRESOLVED:
@@ -246,6 +204,7 @@ def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:
             pass
     document = request.required[CLUSTER][0]
     if text_at(document, "metadata", "name") != name:
+        # The replica's spec changed, and what was delivered is the cluster of before.
         return _waiting(f"InferenceCluster {name} was not delivered")
     try:
         cluster = reuse.parsed(document, read_workload_cluster)
@@ -258,16 +217,168 @@ def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:
 
 def _waiting(text: str) -> Doubt:
     return Doubt(
-        WAITING_FOR_CLUSTER, one_line(f"{text}; everything running is kept, nothing new is composed")
+        "WaitingForCluster", one_line(f"{text}; everything running is kept, nothing new is composed")
     )
 
 
 def _malformed(fault: str) -> Doubt:
-    return Doubt(MALFORMED, one_line(f"{fault}; everything running is kept"))
+    return Doubt("Malformed", one_line(f"{fault}; everything running is kept"))
 
 
-def _changed(now: str, before: str) -> Doubt:
-    held = (
-        f"Objects of this replica are on {before}" if before else "An Object of this replica names no cluster"
+# Objects of two namespaces that would be one object on their cluster: replicas of one name, and volumes.
+#
+# A replica's name is made of the deployment's name, the cluster and an index, not of the namespace, and
+# without `remoteNamespace: Same` all pods are in one namespace of the cluster. The scheduler takes no index
+# whose name another replica on the cluster has; but deployments of one name in two namespaces that are
+# created at once do not see each other's replicas yet, and a hand may make one of any name. Workloads,
+# claims and routes of both would have one name, and each would replace the other's.
+#
+# The volume of a ModelCache is named after namespace and cache, joined by a dash: team-a/weights and
+# team/a-weights have one, and pods of both would write to it. Its name stays what it was, so the other
+# spellings are looked up by name; a name that is too long to be whole is compared with those of all caches.
+#
+# With `namesakes: Refuse` whoever came first has the name, and nothing is composed for the other.
+
+_NOT_YET = "9999"
+"""When an object was created that a file has before any API server: it comes after all others."""
+_LABELS = (CLUSTER_LABEL, DEPLOYMENT_LABEL)
+_SHAPE: Shape = {
+    "metadata": {
+        "name": None,
+        "namespace": None,
+        "creationTimestamp": None,
+        "labels": dict.fromkeys((*_LABELS, INDEX_LABEL)),
+    },
+    "spec": {"clusterName": None},
+}
+
+
+class _Namesake(NamedTuple):
+    """A ModelReplica or ModelCache, as far as it decides whose a name is."""
+
+    place: tuple[object, object]
+    """Name and cluster: they decide what the objects on the cluster are called."""
+    standing: tuple[str, str]
+    """When it was created, as the API server writes it so that texts sort, and its namespace."""
+    labels: dict[str, Any]
+
+
+def _namesake(document: Document) -> _Namesake:
+    try:
+        plain = document.project(_SHAPE)
+    except Unreadable:
+        plain = {}
+    metadata = mapping(plain.get("metadata"))
+    return _Namesake(
+        place=(metadata.get("name"), mapping(plain.get("spec")).get("clusterName")),
+        standing=(
+            str(metadata.get("creationTimestamp") or _NOT_YET),
+            str(metadata.get("namespace") or ""),
+        ),
+        labels=mapping(metadata.get("labels")),
     )
-    return Doubt(CLUSTER_CHANGED, one_line(f"{held}, its cluster is on {now}: everything is kept as it is"))
+
+
+def required_namesakes(request: Request) -> list[Requirement]:
+    """Return what namesakes are found by; nothing where the input does not refuse them.
+
+    The input is read by itself, because the rest of it may be invalid.
+    """
+    config = request.input or {}
+    if config.get("namesakes") != "Refuse" or config.get("remoteNamespace") == "Same":
+        return []
+    requirements = []
+    labels = _namesake(request.composite).labels
+    stated = [
+        (label, labels[label])
+        for label in (*_LABELS, INDEX_LABEL)
+        if isinstance(labels.get(label), str) and labels[label]
+    ]
+    if {label for label, _ in stated}.issuperset(_LABELS):
+        # A replica without both labels was made by a hand: nothing says which others to fetch. A deployment's
+        # name that is cut in those of its replicas may be another's there, so then the cluster alone selects.
+        # The index is a part of the name, and leaves the replica's siblings out: each of their writes would
+        # wake it.
+        is_whole = len(labels[DEPLOYMENT_LABEL]) <= BASE_LENGTH
+        match_labels = tuple(stated if is_whole else stated[:1])
+        requirements.append(
+            Requirement(NAMESAKES, API_VERSION, "ModelReplica", match_labels=match_labels, watched=is_whole)
+        )
+    namespace, cache = _cache_of(request)
+    if not (namespace and cache):
+        return requirements
+    whole = f"{namespace}-{cache}"
+    if whole not in names.cache_claim_name(namespace, cache):
+        return [*requirements, Requirement(CACHES, API_VERSION, "ModelCache")]
+    dashes = (at for at, character in enumerate(whole) if character == "-")
+    spellings = [(whole[:at], whole[at + 1 :]) for at in dashes]
+    spellings = [(first, rest) for first, rest in spellings if is_dns_label(first) and is_dns_subdomain(rest)]
+    # Its own cache is among them; alone it has no namesake, and nothing is fetched.
+    for number, (first, rest) in enumerate(spellings if len(spellings) > 1 else ()):
+        name = f"{CACHES}-{number}"
+        requirements.append(Requirement(name, API_VERSION, "ModelCache", match_name=rest, namespace=first))
+    return requirements
+
+
+def _cache_of(request: Request) -> NamespacedName:
+    """Return the ModelCache that a replica mounts, "" as its name for none."""
+    cache = text_at(request.composite, "spec", "modelCacheRef", "name")
+    return text_at(request.composite, "metadata", "namespace"), cache
+
+
+def _name_taken(request: Request, replica: Workload) -> Doubt | None:
+    """Return the doubt where a namesake in another namespace has objects of the same names, and came first.
+
+    First is the one that was created first; of two in one second, that of the namespace that sorts first.
+    """
+    cluster = replica.spec.cluster_name
+    required = required_namesakes(request)
+    for requirement in required:
+        if not requirement.delivered(request):
+            return _waiting(f"Waiting for the {requirement.kind}s that may have its names on {cluster}")
+    if not required:
+        return None
+    ours = _namesake(request.composite)
+    replicas = map(_namesake, request.required.get(NAMESAKES, ()))
+    holder = min(
+        (theirs.standing for theirs in replicas if theirs.place == ours.place), default=ours.standing
+    )
+    if holder < ours.standing:
+        return _taken(
+            f"ModelReplica {holder[1]}/{replica.name} came first on {cluster}, and in the namespace"
+            f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and"
+            " its deployment places one of another name"
+        )
+    cache = _earlier_cache(request, required)
+    if cache:
+        return _taken(
+            f"ModelCache {cache} came first, and in the namespace {REMOTE_NAMESPACE} of {cluster} its volume"
+            f" has the name that {replica.namespace}/{replica.cache} would get: give this one another name"
+        )
+    return None
+
+
+def _taken(text: str) -> Doubt:
+    return Doubt("NameTaken", one_line(f"{text}; everything running is kept, nothing new is composed"))
+
+
+def _earlier_cache(request: Request, required: Iterable[Requirement]) -> str:
+    """Return the ModelCache, as `namespace/name`, whose volume ours would be, "" for none.
+
+    The one that was created first has it. One that does not exist comes after all that do.
+    """
+    caches: dict[NamespacedName, tuple[str, str]] = {}
+    for requirement in required:
+        documents = () if requirement.name == NAMESAKES else request.required.get(requirement.name, ())
+        for document in documents:
+            cache = _namesake(document)
+            caches[cache.standing[1], str(cache.place[0] or "")] = cache.standing
+    ours = _cache_of(request)
+    standing = caches.pop(ours, (_NOT_YET, ours[0]))
+    claim = names.cache_claim_name(*ours)
+    earlier = [
+        (theirs, cache)
+        for cache, theirs in caches.items()
+        if names.cache_claim_name(*cache) == claim and theirs < standing
+    ]
+    return "/".join(min(earlier)[1]) if earlier else ""

@@ -1,7 +1,30 @@
-"""Read how far the workloads are from their Objects, engine by engine.
+"""Read what the pods of a replica are known to run, and what may leave because they do.
+
+A provider reports what the API server answered to its own write: the new spec beside the status of before.
+The controller of the workload may act a moment, an hour or never later. So a status is evidence only where
+whoever
+wrote it had seen this spec; the rest is an echo. A status counts when one of these holds:
+
+1. `observedGeneration`, where the controller reports one, is that of the object.
+2. The object has only ever had one spec: its generation is 1.
+3. The status was written after the template, by the API server's own clock (`metadata.managedFields`). The
+   controller of LeaderWorkerSets writes its status with the version of the object that it read, so a write
+   that was based on an earlier spec is refused. Times have seconds; within the same one nothing is known.
+4. The pods were known to run this template before, and no other one was asked for since. A change of
+   `copies` or of a label restarts no pod, and the controller may have nothing to write for it.
+5. The pods were known to run this template before, another one was asked for and taken back, and the status
+   is still the one of before: the controller never acted on the other.
+
+LeaderWorkerSet 0.8 reports no `observedGeneration`. What 4 and 5 need to know is noted on the Object that
+carries an edit, in the same write as the edit (`noted`): neither can be lost without the other. Where there
+is no evidence, nothing is known, and nothing that waits for it happens.
+
+An Object without a note was not edited by a release that leaves one. Of such a one it is believed, once, that
+its pods run what ModelUpdated says they do; from then on that is noted.
 
 The last status that was seen counts, also while a cluster cannot be reached: nothing flaps because a network
-does.
+does. What follows from it stands here too: the state of each engine, and what stays although nothing wants it
+any more (`remaining`). Row `Evidence` of docs/compatibility.md says what users see of all this.
 """
 
 from __future__ import annotations
@@ -15,34 +38,9 @@ from typing import Any
 
 from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, string
 from function.boundary import Plain
-from function.fail_static import base_of
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.snapshot import ReplicaSnapshot
-
-# Say whether a workload's status is about the spec that stands beside it.
-#
-# A provider reports what the API server answered to its own write: the new spec beside the status of before.
-# The controller of the workload may act a moment, an hour or never later. So a status counts only with
-# evidence that whoever wrote it had seen this spec:
-#
-# 1. `observedGeneration`, where the controller reports one, is that of the object.
-# 2. The object has only ever had one spec: its generation is 1.
-# 3. The status was written after the template, by the API server's own clock (`metadata.managedFields`). The
-#    controller of LeaderWorkerSets writes its status with the version of the object that it read, so a write
-#    that was based on an earlier spec is refused. Times have seconds; within the same one nothing is known.
-# 4. The pods were known to run this template before, and no other one was asked for since. A change of
-#    `copies` or of a label restarts no pod, and the controller may have nothing to write for it.
-# 5. The pods were known to run this template before, another one was asked for and taken back, and the status
-#    is still the one of before: the controller never acted on the other.
-#
-# LeaderWorkerSet 0.8 reports no `observedGeneration`. What 4 and 5 need to know is noted on the Object that
-# carries an edit, in the same write as the edit (`noted`): neither can be lost without the other. Where there
-# is no evidence, nothing is known, and nothing that waits for it happens.
-#
-# An Object without a note was not edited by a release that leaves one. Of such a one it is believed, once,
-# that its pods run what ModelUpdated says they do; from then on that is noted.
-
 
 DIGEST_LENGTH = 16
 """Hex digits of a template, or of a status, in a note."""
@@ -69,16 +67,25 @@ def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool)
         return False
     reported = workload.remote_status.get("observedGeneration")
     if isinstance(reported, int) or workload.identity.kind != "LeaderWorkerSet":
-        return isinstance(reported, int) and reported >= generation
-    if generation == 1 or _written_after_template(workload):
-        return True
+        return isinstance(reported, int) and reported >= generation  # 1
+    if generation == 1:
+        return True  # 2
+    templates, statuses = [""], [""]
+    for write in _writes(workload):
+        if write.get("subresource") == "status":
+            statuses.append(string(write.get("time")))
+        elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
+            templates.append(string(write.get("time")))
+    if "" < max(templates) < max(statuses):
+        return True  # 3
     believed = was_updated and not workload.note
+    # 4, or 5 where the note goes on with a digest of the status.
     return believed or workload.note in (template, f"{template} {digest_of(workload.remote_status)}")
 
 
-def says_when(workload: ObservedObject) -> bool:
-    """Tell whether a workload tells when its parts were written: a provider may be told to leave that out."""
-    return bool(mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields")))
+def _writes(workload: ObservedObject) -> list[dict[str, Any]]:
+    """Return when the parts of a workload were written; empty where a provider leaves that out."""
+    return mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields"))
 
 
 def noted(workload: ObservedObject, template: str, edit: Edit, *, evident: bool) -> str:
@@ -89,11 +96,14 @@ def noted(workload: ObservedObject, template: str, edit: Edit, *, evident: bool)
     note = workload.note
     match edit:
         case Edit.NOTHING:
+            # What ModelUpdated said before there were notes is believed once, and noted here.
             believed = evident and not note and not is_about_spec(workload, template, was_updated=False)
             return template if believed else note
         case Edit.NO_TEMPLATE:
             return template if evident else note or UNKNOWN
         case Edit.TEMPLATE:
+            # The digest of the status lets 5 hold where this edit is taken back. A second edit before the
+            # controller acted keeps the first note, which is about the pods that still run.
             taken_back = note if " " in note else UNKNOWN
             return f"{template} {digest_of(workload.remote_status)}" if evident else taken_back
 
@@ -107,18 +117,6 @@ def digest_of(value: Plain | Mapping[str, Any]) -> str:
     """Return the digest of a template or of a status."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
-
-
-def _written_after_template(workload: ObservedObject) -> bool:
-    """Tell whether the status was written in a later second than the template."""
-    writes = mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields"))
-    templates, statuses = [""], [""]
-    for write in writes:
-        if write.get("subresource") == "status":
-            statuses.append(string(write.get("time")))
-        elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
-            templates.append(string(write.get("time")))
-    return "" < max(templates) < max(statuses)
 
 
 # Decide which observed objects stay although nothing wants them any more: Law C 1.
@@ -142,83 +140,54 @@ def remaining(
     """Return the observed keys that stay as they are, beside those that are wanted."""
     surplus = [key for key in snapshot.observed if key not in wanted]
     stays = [key for key in surplus if _stays(key, snapshot, wanted, states)]
-    return [key for key in surplus if key in stays or _holds_others(key, snapshot, {*wanted, *stays})]
+    held = [snapshot.observed[key] for key in (*wanted, *stays) if key in snapshot.observed]
+    for key in surplus:
+        name = snapshot.observed[key].identity.name
+        # A namespace stays while it holds something that does; one without a readable name may hold anything.
+        holds = not name or any(composed.identity.namespace == name for composed in held)
+        if names.what_of(key) == names.NAMESPACE and holds and key not in stays:
+            stays.append(key)
+    return [key for key in surplus if key in stays]
 
 
 def _stays(
     key: str, snapshot: ReplicaSnapshot, wanted: Collection[str], states: Mapping[str, EngineState]
 ) -> bool:
-    read = names.read_key(base_of(key))
-    if read is None or (
-        read.what not in (names.PODS, names.SEEN) and not _is_succeeded(read, snapshot, wanted)
-    ):
-        return True  # Law C: what cannot be read is doubt, doubt keeps.
+    read = names.read_key(key)
+    if read is None:
+        return True  # Law C 2: what cannot be read is doubt, doubt keeps.
+    successors = [snapshot.observed.get(other) for other in wanted if names.read_key(other) == read]
+    if read.what not in (names.PODS, names.SEEN) and not all(map(_is_there, successors)):
+        return True
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
     if read.what in (names.CLAIM, names.SECRET):
-        # Any engine may refer to a Secret, a claim is that of one.
-        users = states.values() if read.what == names.SECRET else _claimants(read.of, snapshot, states)
-        return not all(state.rolled_out and _is_alone(state.name, snapshot) for state in users)
+        users = tuple(states.values())
+        if read.what == names.CLAIM and read.of in states:
+            users = (states[read.of],)
+        elif read.what == names.CLAIM and snapshot.cluster.stack != KSERVE:
+            users = ()  # The engine is gone, and takes its workload with it.
+        # With two workloads of an engine, pods of the superseded one may need what theirs refer to.
+        running = [names.read_key(other) for other in snapshot.observed]
+        return not all(
+            state.rolled_out and sum(one in _runs_in(state.name) for one in running) == 1 for state in users
+        )
     if read.what in names.ROUTING:
-        return not _routes(snapshot, wanted)
+        routing = [other for other in wanted if names.what_of(other) in names.ROUTING]
+        pickers = [snapshot.observed.get(other) for other in routing if names.what_of(other) == names.PICKER]
+        is_there = all(_is_there(snapshot.observed.get(other)) for other in routing)
+        return not (is_there and any(picker is not None and picker.ready is True for picker in pickers))
     return False
 
 
-def _claimants(
-    engine: str, snapshot: ReplicaSnapshot, states: Mapping[str, EngineState]
-) -> Iterable[EngineState]:
-    """Return the engines whose pods may need a claim of an engine.
-
-    An engine that is gone takes its workload with it. On KServe its pods are those of the one service, which
-    are replaced with all others.
-    """
-    if engine in states:
-        return (states[engine],)
-    return states.values() if snapshot.cluster.stack == KSERVE else ()
-
-
-def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
-    """Tell whether everything that is wanted in the place of a key is on the cluster, if anything is."""
-    successors = (snapshot.observed.get(key) for key in wanted if names.read_key(base_of(key)) == read)
-    return all(successor is not None and _is_there(successor) for successor in successors)
-
-
-def _is_there(observed: ObservedObject) -> bool:
+def _is_there(observed: ObservedObject | None) -> bool:
     """Tell whether something is on the cluster, and stays: a successor that is being deleted is none."""
-    return observed.is_created and not observed.leaving
-
-
-def _is_alone(engine: str, snapshot: ReplicaSnapshot) -> bool:
-    """Tell whether an engine has one workload: with two, pods of the superseded one may need their claims."""
-    mine = _runs_in(engine)
-    return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) in mine) == 1
+    return observed is not None and observed.remote is not None and not observed.leaving
 
 
 def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
     """Return what an engine may run in: its own workload, or the service of the whole replica."""
     return names.Key(names.WORKLOAD, engine), names.Key(names.SERVICE)
-
-
-def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
-    """Tell whether the wanted routing is on the cluster and its picker works."""
-    routing = [key for key in wanted if base_of(key) in names.ROUTING]
-    observed = [snapshot.observed.get(key) for key in routing]
-    picker = [
-        snapshot.observed[key] for key in routing if base_of(key) == names.PICKER and key in snapshot.observed
-    ]
-    return all(
-        observed_object is not None and _is_there(observed_object) for observed_object in observed
-    ) and any(observed_object.ready is True for observed_object in picker)
-
-
-def _holds_others(key: str, snapshot: ReplicaSnapshot, others: Collection[str]) -> bool:
-    """Tell whether a namespace that is not wanted any more still holds something."""
-    if base_of(key) != names.NAMESPACE:
-        return False
-    name = snapshot.observed[key].identity.name
-    held = (snapshot.observed[other] for other in others if other in snapshot.observed)
-    # Law C: one whose name cannot be read may hold anything.
-    return not name or any(kept.identity.namespace == name for kept in held)
 
 
 STALLED = "ProgressDeadlineExceeded"
@@ -269,12 +238,9 @@ def engine_state(
     `was_updated`: ModelUpdated was True.
     """
     workload = observed.get(key)
-    family = [
-        workload_key
-        for workload_key in observed
-        if names.read_key(base_of(workload_key)) == names.Key(names.WORKLOAD, engine)
-    ]
-    ready = any(is_serving(observed[workload_key]) for workload_key in family)
+    mine = names.Key(names.WORKLOAD, engine)
+    # A workload that is superseded serves on until its successor does.
+    ready = any(is_serving(composed) for key, composed in observed.items() if names.read_key(key) == mine)
     if workload is None:
         return EngineState(engine, copies, *(False, ready, False), 0, 0, 0)
     applied = workload.manifest == manifest and workload.is_applied(was_applied=was_updated)
@@ -283,13 +249,14 @@ def engine_state(
     return EngineState(
         name=engine,
         copies=copies,
-        created=workload.is_created,
+        created=workload.remote is not None,
         ready=ready,
         in_use=evident and is_serving(workload),
         available=copies_available(workload, copies),
         updated=min(updated, copies),
         total=total,
         up_to_date=0 < updated == total and not is_updating(workload),
+        # Without evidence, a rollout that ran out of time may be the one of before.
         stalled=stalled(workload) if evident else "",
         fault=fault_of(workload, is_unknown=applied and not evident),
     )
@@ -305,7 +272,7 @@ def fault_of(workload: ObservedObject, *, is_unknown: bool) -> str:
     """Return why a workload could not be applied, or why nothing is known of its pods; "" for neither."""
     if workload.synced is False:
         return workload.synced_message
-    if is_unknown and _is_gang(workload) and not says_when(workload):
+    if is_unknown and _is_gang(workload) and not _writes(workload):
         return "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
     return "its controller has not reported on this spec yet" if is_unknown else ""
 
@@ -314,20 +281,15 @@ def observed_states(observed: Mapping[str, ObservedObject], *, was_updated: bool
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
     latest: dict[str, str] = {}
     for key in sorted(observed):
-        read = names.read_key(base_of(key))
+        read = names.read_key(key)
         if read is not None and read.what == names.WORKLOAD:
             latest[read.of] = key
-    return tuple(
-        engine_state(
-            engine,
-            replicas_of(observed[key].manifest),
-            key,
-            observed[key].manifest,
-            observed,
-            was_updated=was_updated,
-        )
-        for engine, key in latest.items()
-    )
+    states = []
+    for engine, key in latest.items():
+        manifest = observed[key].manifest
+        copies = replicas_of(manifest)
+        states.append(engine_state(engine, copies, key, manifest, observed, was_updated=was_updated))
+    return tuple(states)
 
 
 def is_serving(workload: ObservedObject) -> bool:
@@ -344,7 +306,7 @@ def is_serving(workload: ObservedObject) -> bool:
 
 def count(workload: ObservedObject, field: str) -> int:
     """Return a count of the remote status, 0 where there is none."""
-    return _positive(workload.remote_status.get(field)) or 0
+    return _positive(workload.remote_status.get(field))
 
 
 def copies_available(workload: ObservedObject, copies: int) -> int:
@@ -367,9 +329,9 @@ def replicas_of(workload: Mapping[str, Any]) -> int:
     return _positive(mapping(workload.get("spec")).get("replicas")) or 1
 
 
-def _positive(value: object) -> int | None:
-    """Return a count that is one, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+def _positive(value: object) -> int:
+    """Return a count that is one, 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def is_updating(workload: ObservedObject) -> bool:

@@ -1,4 +1,20 @@
-"""Workloads: the Deployment of a Standalone, the LeaderWorkerSet of a Leader with its Workers."""
+"""Workloads: the Deployment of a Standalone, the LeaderWorkerSet of a gang, and the claims of their devices.
+
+    claim_templates ▶ the devices of each member        engine_workload ▶ what runs its pods
+    budgets, secrets ▶ what a platform asks for besides
+
+Two things of Kubernetes shape this file:
+
+- The spec of a ResourceClaimTemplate is immutable. So a wanted spec that is observed already is used as it
+  is, key and name included, and any other one becomes a new object under a new key and a new name, a
+  *generation*. The old one stays until no pod can refer to it (`state.remaining`).
+- A pod template that changes restarts pods, which load their weights for minutes. So a template is edited
+  only where the spec says something else. What this release would write differently of the same spec waits
+  for the replica's next edit (Law C 6, `fail_static.until_edited`).
+
+Limits: how pods of one engine are spread and drained is the pods' own (`pods.py`). How many may be missing in
+a rollout is decided here, since a surge pod needs devices that the scheduler charged nobody for.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +27,11 @@ from typing import Any, Protocol
 from function.api.model import mapping
 from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
 from function.fail_static import base_of, key_of, until_edited
-from function.objects import AVAILABLE, KEEP_REMOTE, NOTE, ObservedObject, composed_object
+from function.objects import AVAILABLE, NOTE, composed_object
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 from function.replica.snapshot import ReplicaSnapshot
 from function.replica.state import Edit, digest_of, is_known, noted, template_of
-
-# Claims: one ResourceClaimTemplate for each member that claims devices, and its generations.
-#
-# A template's spec is immutable. So a wanted spec that is observed already is used as it is, key and name
-# included, and any other one becomes a new object under a new key and a new name. The old one stays until
-# no pod refers to it (`succession`).
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""
@@ -47,45 +57,6 @@ def claim_templates(snapshot: ReplicaSnapshot) -> dict[tuple[str, str], ClaimTem
 
 
 def _template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
-    spec = {"spec": {"devices": _devices(member)}}
-    replica, role = snapshot.replica.name, member.role
-    generations = dict(_generations(snapshot.observed, engine, role))
-    key, name = names.claim_key(engine, role), names.claim_name(replica, engine, role)
-    same = [
-        generation
-        for generation, observed in generations.items()
-        if observed.manifest.get("spec") == spec
-        # Pods refer to a template by its name, in their own namespace.
-        and observed.identity.name
-        and observed.identity.namespace == snapshot.remote_namespace
-    ]
-    if same:
-        key = min(same, key=lambda candidate: (len(candidate), candidate))
-        name = generations[key].identity.name
-    elif generations:
-        digest = sha256(json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:DIGEST]
-        key, name = names.claim_key(engine, role, digest), names.claim_name(replica, engine, role, digest)
-    manifest = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": snapshot.remote_namespace},
-        "spec": spec,
-    }
-    key = key_of(base_of(key), manifest, snapshot.observed)
-    return ClaimTemplate(key, name, composed_object(manifest, snapshot.cluster.provider_config))
-
-
-def _generations(
-    observed: Mapping[str, ObservedObject], engine: str, role: str
-) -> Iterator[tuple[str, ObservedObject]]:
-    """Yield the observed templates of a member."""
-    for key, observed_object in observed.items():
-        read = names.read_key(base_of(key))
-        if read == names.Key(names.CLAIM, engine, role.lower()):
-            yield key, observed_object
-
-
-def _devices(member: WorkloadMember) -> dict[str, Any]:
     devices: dict[str, Any] = {"requests": [claimed(request) for request in member.device_requests]}
     if member.device_constraints:
         devices["constraints"] = [
@@ -95,7 +66,34 @@ def _devices(member: WorkloadMember) -> dict[str, Any]:
             }
             for constraint in member.device_constraints
         ]
-    return devices
+    spec = {"spec": {"devices": devices}}
+    replica, role = snapshot.replica.name, member.role
+    ours = names.Key(names.CLAIM, engine, role.lower())
+    generations = {key: claim for key, claim in snapshot.observed.items() if names.read_key(key) == ours}
+    key, name = f"{names.CLAIM}-{engine}-{role.lower()}", names.claim_name(replica, engine, role)
+    same = [
+        generation
+        for generation, observed in generations.items()
+        if observed.manifest.get("spec") == spec
+        # Pods refer to a template by its name, in their own namespace.
+        and observed.identity.name
+        and observed.identity.namespace == snapshot.remote_namespace
+    ]
+    if same:
+        # An edit that is taken back finds the template of before, and restarts nothing.
+        key = min(same, key=lambda candidate: (len(candidate), candidate))
+        name = generations[key].identity.name
+    elif generations:
+        digest = sha256(json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:DIGEST]
+        key, name = f"{key}-{digest}", names.claim_name(replica, engine, role, digest)
+    manifest = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": snapshot.remote_namespace},
+        "spec": spec,
+    }
+    key = key_of(base_of(key), manifest, snapshot.observed)
+    return ClaimTemplate(key, name, composed_object(manifest, snapshot.cluster.provider_config))
 
 
 def claimed(request: ClaimedRequest) -> dict[str, Any]:
@@ -130,33 +128,38 @@ class EngineWorkload:
 
     engine: WorkloadEngine
     key: str
-    name: str
+    pod_labels: dict[str, str]
+    """The labels that all of its pods have, and no others."""
     manifest: dict[str, Any]
     resource: dict[str, Any]
     is_edited: bool
     """Whether its pods are to run another template than was last applied."""
 
-    @property
-    def pod_labels(self) -> dict[str, str]:
-        """The labels that all of its pods have, and no others."""
-        return {GANG_LABEL if self.engine.is_gang else WORKLOAD_LABEL: self.name}
 
-
-def engine_workloads(
-    snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
-) -> tuple[EngineWorkload, ...]:
-    """Return the workload of every engine, in their order."""
-    return tuple(_workload(snapshot, engine, claims) for engine in snapshot.replica.engines)
-
-
-def _workload(
+def engine_workload(
     snapshot: ReplicaSnapshot, engine: WorkloadEngine, claims: Mapping[tuple[str, str], ClaimTemplate]
 ) -> EngineWorkload:
-    base = names.workload_key(engine.name)
-    name = _name(snapshot, engine, base)
-    head = _head(snapshot, engine, name)
+    """Return the workload of an engine: its name and key, its pod templates, its Object."""
+    base = f"{names.WORKLOAD}-{engine.name}"
+    replica, cluster, config = snapshot.replica.name, snapshot.cluster, snapshot.config
+    api_version, kind, name = "apps/v1", "Deployment", ""
+    if engine.is_gang:
+        api_version, kind = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+        name = names.gang_name(replica, engine.name)
+        # A gang that runs under the longer name that v0.3 gave it keeps that: another name restarts all pods.
+        legacy = names.legacy_gang_name(replica, engine.name, engine.copies)
+        running_gang = snapshot.observed.get(base)
+        where = ("leaderworkerset.x-k8s.io", kind, snapshot.remote_namespace, legacy)
+        if legacy and running_gang is not None and running_gang.identity == where:
+            name = legacy
+    else:
+        name = names.deployment_name(replica, engine.name)
+    metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
+    if cluster.scheduling.labels:
+        # The cluster's labels stand on the workload too: queues such as Kueue's admit workloads, not pods.
+        metadata["labels"] = dict(cluster.scheduling.labels)
+    head = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
     key = key_of(base, head, snapshot.observed)
-
     before = snapshot.observed.get(key)
     members = [member for member in (engine.serving, engine.follower) if member is not None]
 
@@ -166,113 +169,59 @@ def _workload(
         return pod_template(snapshot, engine, member, workload=name, claim=named, before=before)
 
     running = [running_template(member, before) for member in members]
+    # Law C 6: earlier releases passed reserved labels on, and pods that have them run until the next edit.
     templates = until_edited(
         [template(member.unreserved) for member in members], [template(member) for member in members], running
     )
-    spec = _gang(engine, *templates) if engine.is_gang else _deployment(snapshot, engine, name, *templates)
+    readiness, pod_labels = AVAILABLE, {WORKLOAD_LABEL: name}
+    spec: dict[str, Any]
+    if engine.is_gang:
+        leader, worker = templates
+        pod_labels = {GANG_LABEL: name}
+        # Without a rollout strategy a LeaderWorkerSet updates group by group, none on top.
+        group = {"size": engine.pods, "leaderTemplate": leader, "workerTemplate": worker}
+        spec = {"replicas": engine.copies, "leaderWorkerTemplate": group}
+    else:
+        spec = {
+            "replicas": engine.copies,
+            "selector": {"matchLabels": pod_labels},
+            "template": templates[0],
+            "progressDeadlineSeconds": config.progress_deadline_seconds,
+        }
+        if engine.serving.claims:
+            # NoSurge of docs/compatibility.md: a surge pod needs devices that nobody charged, and on a full
+            # pool it would wait for them for ever.
+            surges = config.rollout == "Surge"
+            budget = {"maxSurge": 1, "maxUnavailable": 0} if surges else {"maxSurge": 0, "maxUnavailable": 1}
+            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": budget}
+        if config.readiness == "AvailableCopies":
+            readiness += ONE_COPY
     manifest = {**head, "spec": spec}
-    resource = composed_object(
-        manifest,
-        snapshot.cluster.provider_config,
-        readiness=_readiness(snapshot, engine),
-        watch=snapshot.config.watch,
-    )
+    resource = composed_object(manifest, cluster.provider_config, readiness=readiness, watch=config.watch)
     note = _note(snapshot, key, manifest)
     if note:
         resource["metadata"] = {"annotations": {NOTE: note}}
-    return EngineWorkload(engine, key, name, manifest, resource, before is not None and running != templates)
+    is_edited = before is not None and running != templates
+    return EngineWorkload(engine, key, pod_labels, manifest, resource, is_edited)
 
 
 def _note(snapshot: ReplicaSnapshot, key: str, manifest: Mapping[str, Any]) -> str:
-    """Return what the Object of a gang says of the pods that it has when it is edited."""
-    before = snapshot.observed.get(key)
+    """Return what the Object of a gang says of the pods that it has when it is edited (`state.noted`).
+
+    Only of a gang: the controller of Deployments reports which generation its status is about.
+    """
+    before, was_updated = snapshot.observed.get(key), snapshot.was_updated
     if before is None or before.identity.kind != "LeaderWorkerSet":
         return ""
     template, wanted = (template_of(one.get("spec")) for one in (before.manifest, manifest))
-    changes = Edit.NOTHING if before.manifest == manifest else Edit.NO_TEMPLATE
-    evident = before.is_applied(was_applied=snapshot.was_updated) and is_known(
-        before, was_updated=snapshot.was_updated
-    )
-    edit = changes if template == wanted else Edit.TEMPLATE
+    edit = Edit.NOTHING if before.manifest == manifest else Edit.NO_TEMPLATE
+    if template != wanted:
+        edit = Edit.TEMPLATE
+    evident = before.is_applied(was_applied=was_updated) and is_known(before, was_updated=was_updated)
     return noted(before, digest_of(template), edit, evident=evident)
 
 
-def _name(snapshot: ReplicaSnapshot, engine: WorkloadEngine, base: str) -> str:
-    """Return the workload's name: a gang that runs under a longer one keeps it."""
-    replica = snapshot.replica.name
-    if not engine.is_gang:
-        return names.deployment_name(replica, engine.name)
-    legacy = names.legacy_gang_name(replica, engine.name, engine.copies)
-    running = snapshot.observed.get(base)
-    if (
-        legacy
-        and running is not None
-        and running.identity
-        == (
-            *("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-            *(snapshot.remote_namespace, legacy),
-        )
-    ):
-        return legacy
-    return names.gang_name(replica, engine.name)
-
-
-def _head(snapshot: ReplicaSnapshot, engine: WorkloadEngine, name: str) -> dict[str, Any]:
-    """Return what a workload is. The cluster's labels stand here too: queues admit workloads."""
-    kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet") if engine.is_gang else ("apps/v1", "Deployment")
-    metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
-    if snapshot.cluster.scheduling.labels:
-        metadata["labels"] = dict(snapshot.cluster.scheduling.labels)
-    return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata}
-
-
-def _deployment(
-    snapshot: ReplicaSnapshot, engine: WorkloadEngine, name: str, template: dict[str, Any]
-) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "replicas": engine.copies,
-        "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
-        "template": template,
-        "progressDeadlineSeconds": snapshot.config.progress_deadline_seconds,
-    }
-    if engine.serving.claims:
-        spec["strategy"] = _strategy(surges=snapshot.config.rollout == "Surge")
-    return spec
-
-
-def _strategy(*, surges: bool) -> dict[str, Any]:
-    """A surge pod needs devices that nobody charged; on a full pool it would wait for them for ever."""
-    budget = {"maxSurge": 1, "maxUnavailable": 0} if surges else {"maxSurge": 0, "maxUnavailable": 1}
-    return {"type": "RollingUpdate", "rollingUpdate": budget}
-
-
-def _gang(engine: WorkloadEngine, leader: dict[str, Any], worker: dict[str, Any]) -> dict[str, Any]:
-    """Without a rollout strategy a LeaderWorkerSet updates group by group, none on top."""
-    return {
-        "replicas": engine.copies,
-        "leaderWorkerTemplate": {
-            "size": engine.pods,
-            "leaderTemplate": leader,
-            "workerTemplate": worker,
-        },
-    }
-
-
-def _readiness(snapshot: ReplicaSnapshot, engine: WorkloadEngine) -> str:
-    counts = snapshot.config.readiness == "AvailableCopies" and not engine.is_gang
-    return AVAILABLE + ONE_COPY if counts else AVAILABLE
-
-
-# Compose what a platform asks for on top: the namespace, disruption budgets, mirrored Secrets.
-
-_MIRRORED = ("data", "type")
-"""Fields of a Secret that its mirror takes over."""
-
-
-def namespace(snapshot: ReplicaSnapshot) -> dict[str, Any]:
-    """Return the Object of the remote namespace. It outlives the replica: others may be in it."""
-    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": snapshot.remote_namespace}}
-    return composed_object(manifest, snapshot.cluster.provider_config, management=KEEP_REMOTE)
+# What a platform asks for on top, through the input of the step: disruption budgets, mirrored Secrets.
 
 
 def budgets(
@@ -282,45 +231,40 @@ def budgets(
     for workload in workloads:
         engine = workload.engine
         if engine.copies > 1:
+            name = names.budget_name(snapshot.replica.name, engine.name)
             manifest = {
                 "apiVersion": "policy/v1",
                 "kind": "PodDisruptionBudget",
-                "metadata": {
-                    "name": names.budget_name(snapshot.replica.name, engine.name),
-                    "namespace": snapshot.remote_namespace,
-                },
+                "metadata": {"name": name, "namespace": snapshot.remote_namespace},
                 "spec": {"maxUnavailable": 1, "selector": {"matchLabels": workload.pod_labels}},
             }
-            yield f"{names.BUDGET}-{engine.name}", manifest
+            key = key_of(f"{names.BUDGET}-{engine.name}", manifest, snapshot.observed)
+            yield key, composed_object(manifest, snapshot.cluster.provider_config)
 
 
 def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield an Object for every Secret that pods refer to. The provider copies the data, unseen by us."""
-    for name in sorted(_referenced(snapshot)):
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": names.secret_name(snapshot.replica.name, name),
-                "namespace": snapshot.remote_namespace,
-            },
-        }
-        source = {"apiVersion": "v1", "kind": "Secret", "namespace": snapshot.replica.namespace, "name": name}
-        references = [
-            {"patchesFrom": {**source, "fieldPath": path}, "toFieldPath": path} for path in _MIRRORED
-        ]
-        provider_config = snapshot.cluster.provider_config
-        yield f"{names.SECRET}-{name}", composed_object(manifest, provider_config, references=references)
+    """Yield an Object for every Secret that pods refer to.
 
-
-def _referenced(snapshot: ReplicaSnapshot) -> set[str]:
-    """Return the names of the Secrets that pods refer to."""
-    names = set()
+    The provider copies the data from the control plane, unseen by us: no value of a Secret is in any answer.
+    """
+    referenced = set()
     for engine in snapshot.replica.engines:
         for member in engine.members:
-            names |= {secret.name for secret in member.template.spec.image_pull_secrets}
+            referenced |= {secret.name for secret in member.template.spec.image_pull_secrets}
             for variable in member.template.container.env:
                 name = mapping(mapping(variable.get("valueFrom")).get("secretKeyRef")).get("name")
                 if isinstance(name, str) and name:
-                    names.add(name)
-    return names
+                    referenced.add(name)
+    for name in sorted(referenced):
+        metadata = {
+            "name": names.secret_name(snapshot.replica.name, name),
+            "namespace": snapshot.remote_namespace,
+        }
+        manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        source = {"apiVersion": "v1", "kind": "Secret", "namespace": snapshot.replica.namespace, "name": name}
+        references = [
+            {"patchesFrom": {**source, "fieldPath": path}, "toFieldPath": path} for path in ("data", "type")
+        ]
+        provider_config = snapshot.cluster.provider_config
+        key = key_of(f"{names.SECRET}-{name}", manifest, snapshot.observed)
+        yield key, composed_object(manifest, provider_config, references=references)

@@ -6,7 +6,7 @@ import random
 import string
 from typing import Any
 
-from function.replica.names import required
+from function.replica.snapshot import required_namesakes
 from tests.replica import build
 from tests.replica.build import Scene
 
@@ -23,7 +23,7 @@ def scene(seed: int) -> Scene:
 
 def unshared(scene: Scene) -> Scene:
     """Return a scene in which no ModelCache is called like that of the replica; none is there at all."""
-    asked = required(scene.asked.request())
+    asked = required_namesakes(scene.asked.request())
     return scene.but(more={one.name: () for one in asked if one.kind == "ModelCache"})
 
 
