@@ -100,11 +100,6 @@ class Demand(NamedTuple):
     nodes: int
     gangs: Gangs = ()
 
-    @property
-    def released(self) -> Demand:
-        """The same, given back."""
-        return Demand(-self.nodes, minus(self.gangs))
-
 
 class Shortage(NamedTuple):
     """Nodes that are needed, and those that are free."""
@@ -257,21 +252,21 @@ class PoolDevices:
         ]
         bindings = set()
         for chosen in product(*values):
-            rules = list(zip(pod.shared, chosen, strict=True))
-            binding = tuple(
-                ClaimPart(tuple(entry for entry in entries if self._has(entry, at, rules)), claim.number)
-                for at, (claim, entries) in enumerate(zip(pod.claims, selected, strict=True))
-            )
-            if binding not in bindings and all(self._enough(part) for part in binding):
+            parts = []
+            for at, (claim, entries) in enumerate(zip(pod.claims, selected, strict=True)):
+                rules = zip(pod.shared, chosen, strict=True)
+                required = [(rule, value) for rule, value in rules if at in rule.claims]
+                sharing = [
+                    entry
+                    for entry in entries
+                    if all(value in self._values(entry, rule) for rule, value in required)
+                ]
+                parts.append(ClaimPart(tuple(sharing), claim.number))
+            binding = tuple(parts)
+            enough = all(sum(self.entries[at].count for at in part.entries) >= part.number for part in parts)
+            if enough and binding not in bindings:
                 bindings.add(binding)
                 yield binding
-
-    def _has(self, entry: int, claim: int, rules: Iterable[tuple[SharedValue, str]]) -> bool:
-        """Tell whether an entry has the values that the devices of a claim must share."""
-        return all(value in self._values(entry, rule) for rule, value in rules if claim in rule.claims)
-
-    def _enough(self, part: ClaimPart) -> bool:
-        return sum(self.entries[at].count for at in part.entries) >= part.number
 
     def _values(self, entry: int, rule: SharedValue) -> set[str]:
         return set(map(str, values_of(self.entries[entry], rule.attribute)))

@@ -50,7 +50,7 @@ class Refusal:
     @classmethod
     def of(cls, rejection: Rejection) -> Refusal:
         """Return the refusal of something of which it is known why."""
-        return cls(partial(_noted, rejection))
+        return cls(lambda _: rejection)
 
     def explained(self, evaluations: Evaluations) -> Rejection:
         """Return why. Evaluations of the release that read the selectors say the same in every pass."""
@@ -61,10 +61,6 @@ class Refusal:
         if evaluations.dear == dear:  # What took shared units holds for this pass only.
             self._rejection = rejection
         return rejection
-
-
-def _noted(rejection: Rejection, _: Evaluations) -> Rejection:
-    return rejection
 
 
 # DRA matchAttribute: one value common to the devices of all named requests.
@@ -78,16 +74,14 @@ SharedAttribute = tuple[str, frozenset[int]]
 """A qualified attribute name and the positions of the requests that must share it."""
 
 
-def _all_values(name: str, devices: Sequence[Device]) -> set[tuple[str, object]]:
-    return {value for device in devices for value in values_of(device, name)}
-
-
 class Constraints:
     """The constraints of one member, followed while requests are assigned one after the other."""
 
     def __init__(self, rules: Sequence[SharedAttribute]) -> None:
         """Take the rules: attribute and request positions."""
         self._rules = tuple(rules)
+        self.start: PossibleValues = (None,) * len(self._rules)
+        """Nothing assigned: any value is still possible."""
 
     @classmethod
     def of(cls, member: Member) -> Constraints:
@@ -112,10 +106,6 @@ class Constraints:
             ]
         )
 
-    def start(self) -> PossibleValues:
-        """Nothing assigned: any value is still possible."""
-        return (None,) * len(self._rules)
-
     def shared(
         self, at: int, entries: Sequence[int], devices: Sequence[Device]
     ) -> tuple[tuple[int, ...], ...]:
@@ -126,7 +116,9 @@ class Constraints:
                 sets = dict.fromkeys(
                     tuple(entry for entry in held if value in values_of(devices[entry], name))
                     for held in sets
-                    for value in sorted(_all_values(name, [devices[entry] for entry in held]), key=str)
+                    for value in sorted(
+                        {value for entry in held for value in values_of(devices[entry], name)}, key=str
+                    )
                 )
         return tuple(sets)
 
@@ -178,11 +170,6 @@ class Resolved:
         """Tell whether it becomes part of the pod's DRA claim."""
         return self.device.claimable
 
-    @property
-    def ways(self) -> int:
-        """In how many ways the allocator may take its devices."""
-        return perm(max(self.bindable, self.count), self.count)
-
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -197,9 +184,9 @@ class Match:
 
     @property
     def claimed(self) -> tuple[Resolved, ...]:
-        """The requests of the pods' DRA claim, the one with the fewest ways first."""
+        """The requests of the pods' DRA claim, that with the fewest ways to allocate it first."""
         claimed = (choice for choice in self.resolved if choice.claimed)
-        return tuple(sorted(claimed, key=lambda choice: choice.ways))
+        return tuple(sorted(claimed, key=lambda r: perm(max(r.bindable, r.count), r.count)))
 
     @property
     def stamped(self) -> tuple[StampedRequest, ...]:
@@ -227,11 +214,6 @@ class Match:
                 for choice in self.resolved
             ),
         )
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """The rank chosen for each request: all zero without firstAvailable."""
-        return tuple(choice.rank for choice in self.resolved)
 
 
 class Option(NamedTuple):
@@ -383,6 +365,7 @@ class _Assignment:
         ]
         self._dead: set[tuple[object, ...]] = set()
         self._hope = [any(self._claims(option) for option in candidates) for candidates in self.options]
+        self._start = _Taken(tuple(device.count for device in devices)), rules.constraints.start
 
     @property
     def combines(self) -> bool:
@@ -391,10 +374,6 @@ class _Assignment:
 
     def _claims(self, option: Option) -> bool:
         return self._devices[option.entries[0]].claimable
-
-    @property
-    def _start(self) -> tuple[_Taken, PossibleValues]:
-        return _Taken(tuple(device.count for device in self._devices)), self._rules.constraints.start()
 
     def first(self, *, claiming: bool) -> list[Option] | None:
         """Find the first assignment, or the first that claims a device. Raises OutOfSteps."""

@@ -60,29 +60,6 @@ def replacement_budget(inputs: SchedulingInput) -> int | None:
     return rollout_budget(inputs) if stated is None else stated
 
 
-def may_leave(
-    inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: OwnReplica, budget: int | None
-) -> bool:
-    """Tell whether a replica may be given up now, seen who stays besides it."""
-    if budget is None:
-        return True
-    serving = sum(1 for own_replica in staying if own_replica is not leaving and inputs.serving(own_replica))
-    return inputs.deployment.wanted - serving <= budget
-
-
-def serving_replacement(
-    inputs: SchedulingInput, staying: Iterable[OwnReplica], outgoing: Iterable[OwnReplica]
-) -> bool:
-    """Tell whether more of those that last are in service than there would be without replacements.
-
-    With surge one that is outgoing and not in service leaves then. Else several of them would hold the surge
-    for ever: none is enough for the budget when all others are out of service too.
-    """
-    keys = {own_replica.key for own_replica in outgoing}
-    lasting = sum(inputs.serving(own_replica) for own_replica in staying if own_replica.key not in keys)
-    return surge(inputs) > 0 and lasting > inputs.deployment.wanted - len(keys)
-
-
 def leaving_now(
     inputs: SchedulingInput, staying: Iterable[OwnReplica], draining: Iterable[OwnReplica]
 ) -> set[str]:
@@ -99,7 +76,7 @@ def leaving_now(
     ranked = [((not inputs.serving(own_replica),), own_replica, own_replica) for own_replica in waiting]
     leaving = Leaving(ranked, (own_replica.cluster for own_replica in left))
     while (first := leaving.next()) is not None:
-        replaced = surge(inputs) > 0 and lasting > wanted - len(outgoing)  # As in `serving_replacement`.
+        replaced = surge(inputs) > 0 and lasting > wanted - len(outgoing)  # As in `_may_leave_idle`.
         others = serving - inputs.serving(first)
         if (inputs.serving.lost(first) and replaced) or budget is None or wanted - others <= budget:
             leaving.left(first)
@@ -286,14 +263,12 @@ class Replaced:
     @property
     def kept(self) -> tuple[Kept, ...]:
         """Those that stay, marked with what they wait for."""
-        return tuple(self._marked(kept) for kept in self.staying)
-
-    def _marked(self, kept: Kept) -> Kept:
-        key = kept.own_replica.key
-        if key in self.waits or key == self.blocked:
+        marked = []
+        for kept in self.staying:
+            key = kept.own_replica.key
             waits = kept.waits or ("replacement" if key in self.waits else "")
-            return dataclasses.replace(kept, waits=waits, blocked=key == self.blocked)
-        return kept
+            marked.append(dataclasses.replace(kept, waits=waits, blocked=key == self.blocked))
+        return tuple(marked)
 
 
 def replace(
@@ -327,7 +302,8 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     if inputs.serving.lost(victim.own_replica) and _may_leave_idle(inputs, done, victim):
         return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
-    leaves = may_leave(inputs, (stays.own_replica for stays in done.staying), victim.own_replica, budget)
+    others = (stays.own_replica for stays in done.staying if stays.own_replica is not victim.own_replica)
+    leaves = budget is None or inputs.deployment.wanted - sum(map(inputs.serving, others)) <= budget
     if not leaves and victim.mismatch:  # What is superseded waits for its turn in the rollout.
         done.waits.add(victim.own_replica.key)
     return leaves
@@ -336,12 +312,16 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
 def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     """Tell whether one that takes no requests may leave whatever the budget says.
 
-    As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
+    As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once. With
+    surge it also leaves when more of those that last are in service than there would be without replacements.
+    Else several of them would hold the surge for ever: none is enough for the budget while the others are
+    out of service too.
     """
     if victim.mismatch and (victim.mismatch.evacuates or inputs.policy.rollout is not None):
         return True
-    outgoing = [stays.own_replica for stays in done.staying if stays.outgoing]
-    return serving_replacement(inputs, [stays.own_replica for stays in done.staying], outgoing)
+    lasting = [stays.own_replica for stays in done.staying if not stays.outgoing]
+    outgoing = len(done.staying) - len(lasting)
+    return surge(inputs) > 0 and sum(map(inputs.serving, lasting)) > inputs.deployment.wanted - outgoing
 
 
 def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:

@@ -9,7 +9,7 @@ another pool of the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
@@ -84,11 +84,6 @@ class Row(NamedTuple):
     kind: int
     """Rows of one kind make the same options; what they lack may differ."""
 
-    @staticmethod
-    def essence(verdicts: Sequence[Verdict]) -> Hashable:
-        """Return what makes the kind."""
-        return tuple([verdict.essence if isinstance(verdict, Match) else None for verdict in verdicts])
-
 
 class PoolDemand(NamedTuple):
     """The demand of an option on one pool, by the pool's position."""
@@ -115,14 +110,10 @@ class EngineOption:
         return sum(taken.demand.nodes for taken in self.demands)
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Ranks chosen by firstAvailable, over all members."""
-        return tuple(rank for match in self.matches for rank in match.ranks)
-
-    @property
     def preference(self) -> tuple[object, ...]:
         """The sort key before declaration order: one pool before several, then lower ranks."""
-        return (len(set(self.pools)) > 1, self.ranks)
+        ranks = tuple(choice.rank for match in self.matches for choice in match.resolved)
+        return (len(set(self.pools)) > 1, ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +150,6 @@ class ClusterFit:
         """Tell whether every engine has an option, capacity aside."""
         return all(engine.options for engine in self.engines)
 
-    def further_options(self, pools: int) -> int:
-        """How many options there are besides those of an engine on one pool, for so many pools."""
-        return sum(len(engine.options) + len(engine.unfit) - pools for engine in self.engines)
-
 
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Unfit:
     """Put the engine's members on these pools, or say what stands against it."""
@@ -197,18 +184,13 @@ def _barred(members: Sequence[Member], verdicts: Sequence[Verdict], evaluations:
     )
 
 
-def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
-    """Tell if some member asks for devices and binds none: it is stranded if it could on another pool."""
-    return any(
-        member.requests and not match.claims
-        for member, match in zip(engine.members, engine_option.matches, strict=True)
-    )
-
-
 def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
-        if member.requests and not engine_option.matches[at].claims and _claims_elsewhere(verdicts, at):
+        if not member.requests or engine_option.matches[at].claims:
+            continue
+        elsewhere = (row[at] for row in verdicts)
+        if any(isinstance(verdict, Match) and verdict.claims for verdict in elsewhere):
             detail = "could bind a device on another pool"
             return Rejection(Reason.NothingClaimable, detail=detail, member=member.role)
     return engine_option
@@ -216,10 +198,6 @@ def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -
 
 def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
     return EngineOption(engine, pools, tuple(matches), _demands(engine, pools, matches))
-
-
-def _claims_elsewhere(verdicts: Verdicts, at: int) -> bool:
-    return any(isinstance(row[at], Match) and row[at].claims for row in verdicts)  # type: ignore[union-attr]
 
 
 def kept_apart(option: EngineOption, pools: Sequence[Pool]) -> EngineOption:

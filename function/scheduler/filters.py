@@ -34,10 +34,6 @@ from function.scheduler.selectors import Evaluations
 # The gates that a cluster's own state opens or closes, whatever is asked of it: one row each.
 
 
-def _nothing(_cluster: InferenceCluster) -> str:
-    return ""
-
-
 def _readiness(cluster: InferenceCluster) -> str:
     """Describe the obstacle of a cluster that is not Ready."""
     if cluster.status is None:
@@ -52,7 +48,7 @@ class StateGate:
     reason: Reason
     """Why a cluster is rejected that does not meet it."""
     meets: Callable[[InferenceCluster], object]
-    detail: Callable[[InferenceCluster], str] = _nothing
+    detail: Callable[[InferenceCluster], str] = lambda _: ""
 
     def of(self, _inputs: SchedulingInput) -> StateGate:
         """Build it, always."""
@@ -156,12 +152,11 @@ class CacheFootprint:
 # placement.cache Require: the referenced ModelCache must have its weights on the cluster already.
 
 
+@dataclass(frozen=True, slots=True)
 class CacheReady:
     """Rejects clusters where the referenced cache is not Ready. A phase that is not known is not Ready."""
 
-    def __init__(self, cache: ModelCache) -> None:
-        """Take the cache."""
-        self._cache = cache
+    cache: ModelCache
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheReady | None:
@@ -171,25 +166,21 @@ class CacheReady:
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster whose phase is another one."""
-        phase = self._cache.phases.get(cluster.name, "")
+        phase = self.cache.phases.get(cluster.name, "")
         if phase == READY:
             return None
-        detail = f"cache {self._cache.metadata.name} is {phase}" if phase else self._unknown()
-        return Rejection(Reason.CacheNotReady, detail=detail)
-
-    def _unknown(self) -> str:
-        return f"cache {self._cache.metadata.name} has no phase there"
+        state = f"is {phase}" if phase else "has no phase there"
+        return Rejection(Reason.CacheNotReady, detail=f"cache {self.cache.metadata.name} {state}")
 
 
 # An untolerated taint keeps new replicas away, whatever its effect.
 
 
+@dataclass(frozen=True, slots=True)
 class Taints:
     """Rejects clusters with a taint the deployment does not tolerate."""
 
-    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
-        """Take the deployment's tolerations."""
-        self._tolerations = tolerations
+    tolerations: tuple[Toleration, ...]
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> Taints:
@@ -198,12 +189,10 @@ class Taints:
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster by its first untolerated taint."""
-        left = untolerated(cluster.spec.taints, self._tolerations) if cluster.spec.taints else ()
-        return (
-            Rejection(Reason.UntoleratedTaint, detail=f"{{{left[0].key}: {left[0].effect}}}")
-            if left
-            else None
-        )
+        left = untolerated(cluster.spec.taints, self.tolerations) if cluster.spec.taints else ()
+        if not left:
+            return None
+        return Rejection(Reason.UntoleratedTaint, detail=f"{{{left[0].key}: {left[0].effect}}}")
 
 
 # The stack of a cluster must be able to express a replica: KServe says less than pods do.
@@ -216,17 +205,15 @@ class StackExpresses:
     """Rejects clusters whose stack cannot express any shape of the deployment."""
 
     def __init__(self, deployment: ModelDeployment, stacks: frozenset[str]) -> None:
-        """Say once for every shape and stack of the fleet what is in the way."""
-        self._obstacles = {
+        """Say once for every shape (by name) and stack of the fleet what is in the way: a text, or none."""
+        self.obstacles = {
             (shape.name, stack): _obstacle(deployment, shape, stack)
             for shape in deployment.shapes
             for stack in stacks
         }
         self._first = deployment.shapes[0].name
         self._closed = {
-            stack
-            for stack in stacks
-            if all(self._obstacles[shape.name, stack] for shape in deployment.shapes)
+            stack for stack in stacks if all(self.obstacles[shape.name, stack] for shape in deployment.shapes)
         }
 
     @classmethod
@@ -237,26 +224,21 @@ class StackExpresses:
         return cls(inputs.deployment, stacks) if brings_model or stacks - {STANDARD} else None
 
     @property
-    def obstacles(self) -> dict[tuple[str, str], str]:
-        """Obstacles of each shape (by name) on each stack; empty texts where there are none."""
-        return self._obstacles
-
-    @property
     def facts(self) -> tuple[str, ...]:
         """Obstacles by stack, for the digest of the input; empty where there are none."""
-        obstacles = sorted(self._obstacles.items())
+        obstacles = sorted(self.obstacles.items())
         return tuple(f"{shape} {text}" for (shape, _), text in obstacles if text)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster that can express no shape, with what is in the way of the first."""
         if cluster.spec.stack not in self._closed:
             return None
-        detail = self._obstacles[self._first, cluster.spec.stack]
+        detail = self.obstacles[self._first, cluster.spec.stack]
         return Rejection(Reason.StackCannotExpress, detail=detail)
 
     def reject_shape(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
         """Reject one shape on a cluster that may express others."""
-        detail = self._obstacles.get((shape.name, cluster.spec.stack))
+        detail = self.obstacles.get((shape.name, cluster.spec.stack))
         return Rejection(Reason.StackCannotExpress, detail=detail) if detail else None
 
 
@@ -284,12 +266,11 @@ def _pods(engine: Engine) -> StackEngine:
 # placement.evacuate: what is given up as lost takes no new replica, or it would be given up again.
 
 
+@dataclass(frozen=True, slots=True)
 class ClusterLost:
     """Rejects clusters that were not heard of for longer than asked."""
 
-    def __init__(self, evacuating: Evacuation) -> None:
-        """Take what is too long."""
-        self._evacuating = evacuating
+    evacuating: Evacuation
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> ClusterLost | None:
@@ -299,9 +280,9 @@ class ClusterLost:
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster whose heartbeat is too old."""
-        if not self._evacuating.lost(cluster):
+        if not self.evacuating.lost(cluster):
             return None
-        return Rejection(Reason.ClusterLost, detail=f"no heartbeat for over {self._evacuating.after} s")
+        return Rejection(Reason.ClusterLost, detail=f"no heartbeat for over {self.evacuating.after} s")
 
 
 # Where charges are read from the clusters, one that does not say them takes nothing new: that is doubt.
@@ -329,14 +310,12 @@ class PublishedCharge:
 # placement.maxReplicasPerCluster: so many of this deployment on one cluster and no more.
 
 
+@dataclass(frozen=True, slots=True)
 class MaxReplicasPerCluster:
     """Rejects clusters that have as many replicas of the deployment as allowed."""
 
-    elsewhere = False
-
-    def __init__(self, limit: int) -> None:
-        """Take the limit."""
-        self._limit = limit
+    limit: int
+    elsewhere: bool = False
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> MaxReplicasPerCluster | None:
@@ -346,9 +325,9 @@ class MaxReplicasPerCluster:
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster at the limit."""
-        if counts[cluster.name] < self._limit:
+        if counts[cluster.name] < self.limit:
             return None
-        return Rejection(Reason.MaxReplicasPerCluster, needs=counts[cluster.name] + 1, total=self._limit)
+        return Rejection(Reason.MaxReplicasPerCluster, needs=counts[cluster.name] + 1, total=self.limit)
 
 
 # placement.topologySpread: the PodTopologySpread rule over clusters.
@@ -368,12 +347,8 @@ class Domains:
         key = constraint.topology_key
         self._domain_of = {cluster.name: cluster.labels[key] for cluster in clusters if key in cluster.labels}
         self._domains = frozenset(self._domain_of.values())
+        self._enough = len(self._domains) >= (constraint.min_domains or 1)
         self._loads = Memo(self._load, most=1)
-
-    @property
-    def _enough(self) -> bool:
-        """Tell whether there are as many domains as minDomains asks for."""
-        return len(self._domains) >= (self.constraint.min_domains or 1)
 
     def skews(self, counts: ReplicaCounts) -> tuple[dict[str, int], int]:
         """The skews after one more replica in each domain that has some, and that in one that has none."""
@@ -510,8 +485,9 @@ class StandingFilter(Protocol):
 class CountingFilter(Protocol):
     """Depends on where the replicas are, so it is asked again for every placement."""
 
-    elsewhere: bool
-    """Whether a placement on another cluster can change what it says."""
+    @property
+    def elsewhere(self) -> bool:
+        """Tell whether a placement on another cluster can change what it says."""
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Say why the cluster takes no other replica now, or None."""

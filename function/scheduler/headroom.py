@@ -170,15 +170,14 @@ def partly_held(decision: Decision) -> Iterator[PartlyHeld]:
     for placed in decision.placed:
         for name, demand in placed.candidate.demands.items():
             demands[placed.candidate.cluster.name, name].append(demand)
-    for (cluster, name), held in sorted(demands.items(), key=_most_held):
+    most_held = sorted(
+        demands.items(), key=lambda entry: (-sum(demand.nodes for demand in entry[1]), entry[0])
+    )
+    for (cluster, name), held in most_held:
         there = decision.inputs.fleet.clusters.get(cluster)
         pool = there.by_name.get(name) if there else None
         if pool is not None and pool.accounting == "Node" and held[-1].nodes:
             yield from _partly_held(decision, cluster, pool, held)
-
-
-def _most_held(entry: tuple[PoolKey, list[Demand]]) -> tuple[int, PoolKey]:
-    return -sum(demand.nodes for demand in entry[1]), entry[0]
 
 
 def _partly_held(

@@ -22,6 +22,7 @@ from function.scheduler.device_accounting import (
     Gangs,
     PoolDevices,
     Shortage,
+    minus,
     stamped_gangs,
 )
 
@@ -204,7 +205,6 @@ def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) 
 
 PoolKey = tuple[str, str]
 """A pool of the fleet: the names of its cluster and of itself."""
-NO_GANGS: Mapping[str, Gangs] = {}
 _VERSIONS = itertools.count()
 """Versions of counts, of which none is given twice in a process."""
 
@@ -368,16 +368,15 @@ class Ledger:
 
     def release(self, cluster: str, demands: Mapping[str, Demand]) -> None:
         """Give back what was taken."""
-        self.charge(cluster, {pool: demand.released for pool, demand in demands.items()})
+        released = {pool: Demand(-demand.nodes, minus(demand.gangs)) for pool, demand in demands.items()}
+        self.charge(cluster, released)
 
     def demands(self, replica: ModelReplica) -> dict[str, Demand]:
         """Return the demands of an existing replica, as stamped on it, by pool."""
-        gangs = self._gangs(replica, replica.cluster) if self._empty else NO_GANGS
+        apart = self._apart.get(replica.cluster, ())
+        gangs: Mapping[str, Gangs] = stamped_gangs(replica.engines, apart=apart) if self._empty else {}
         pools = {**replica.nodes, **gangs}
         return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
-
-    def _gangs(self, replica: ModelReplica, cluster: str) -> Mapping[str, Gangs]:
-        return stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
 
     def occupy(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists, for what is stamped on it."""
@@ -481,6 +480,6 @@ class Ledger:
         held = self._empty[key]
         for replica in self.holding(cluster, pool):
             if not replica.deleting:
-                gangs = self._gangs(replica, cluster).get(pool, ())
-                held = held.charged(Demand(replica.nodes[pool], gangs))
+                gangs = stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
+                held = held.charged(Demand(replica.nodes[pool], gangs.get(pool, ())))
         return held.stranded is not None

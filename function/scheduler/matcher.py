@@ -28,7 +28,6 @@ from function.scheduler.engine_options import (
     across,
     alone,
     kept_apart,
-    may_strand,
     refused,
     stranding,
     variants,
@@ -60,13 +59,15 @@ class Matcher:
         fabrics = tuple(pool.fabrics for pool in cluster.pools) if shape.spreads else ()
         counted = cluster.pools if cluster.counts_devices else ()
         accounting = tuple((pool.accounting, pool.across_nodes) for pool in counted)
-        nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
+        nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.pools else ()
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
         fit = self._memo.fits.clusters.get(key)
         if fit is None:
             if fabrics or accounting:
                 fit = self._fit(shape, cluster.pools)
-                self._memo.fits.options += fit.further_options(len(cluster.pools))
+                # Those besides an option for each engine and pool, which fits share.
+                number = sum(len(engine.options) + len(engine.unfit) for engine in fit.engines)
+                self._memo.fits.options += number - len(fit.engines) * len(cluster.pools)
             else:
                 fit = self._shared(shape, cluster.pools)
             self._memo.fits.clusters[key] = fit
@@ -87,7 +88,7 @@ class Matcher:
 
     def _content(self, pool: Pool) -> PoolContent:
         """Return what decides every match on a pool."""
-        return pool.device_key, pool.node if self._inputs.selectors.reads_pools else None
+        return pool.device_key, pool.node if self._inputs.selectors.pools else None
 
     def _engine(self, shape: ReplicaShape, at: int, pools: Sequence[Pool]) -> EngineFit:
         engine = shape.engines[at]
@@ -105,7 +106,9 @@ class Matcher:
             options.extend(across(engine, pools, verdicts))
         options, cut_short = self._varied(shape, pools, options)
         options = [kept_apart(option, pools) for option in options]
-        scattered = bool(options) or _scattered(verdicts, len(engine.members))
+        scattered = bool(options) or all(
+            any(isinstance(row[at], Match) for row in verdicts) for at in range(len(engine.members))
+        )
         return EngineFit(engine, tuple(options), tuple(unfit), scattered, cut_short)
 
     def _row(self, shape: ReplicaShape, at: int, pool: Pool) -> Row:
@@ -116,7 +119,8 @@ class Matcher:
             members = shape.engines[at].members
             verdicts = tuple([self.member(member, pool) for member in members])
             kinds = self._memo.fits.kinds
-            kind = kinds.setdefault(Row.essence(verdicts), next(self._memo.fits.numbers))
+            essence = tuple([item.essence if isinstance(item, Match) else None for item in verdicts])
+            kind = kinds.setdefault(essence, next(self._memo.fits.numbers))
             row = self._memo.fits.rows[key] = Row(verdicts, refused(members, verdicts), kind)
         return row
 
@@ -128,7 +132,11 @@ class Matcher:
         single = self._memo.fits.singles.get(key)
         if single is None:
             outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
-            strands = isinstance(outcome, EngineOption) and may_strand(engine, outcome)
+            # A member that asks for devices and binds none is stranded if it could on another pool.
+            strands = isinstance(outcome, EngineOption) and any(
+                member.requests and not match.claims
+                for member, match in zip(engine.members, outcome.matches, strict=True)
+            )
             single = self._memo.fits.singles[key] = (outcome, strands)
         outcome, strands = single
         return (
@@ -273,7 +281,3 @@ def _counted(options: Iterator[EngineOption], budget: Budget) -> tuple[list[Engi
     except OutOfSteps:
         return counted, True
     return counted, False
-
-
-def _scattered(verdicts: Verdicts, members: int) -> bool:
-    return all(any(isinstance(row[at], Match) for row in verdicts) for at in range(members))

@@ -98,21 +98,18 @@ def _why(
 ) -> Deviation:
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
+    answer = f"the selectors give an answer on pool {pool.name}"
     verdict = matcher.member(member, pool)
     free = None if isinstance(verdict, Match) else verdict.explained(inputs.evaluations)
     for rejection in (barred, free):
         if rejection is not None and rejection.reason.doubt:  # Doubt: a selector gave no answer.
-            return Deviation(None, _described(pool, rejection), _answered(pool))
+            return Deviation(None, _described(pool, rejection), answer)
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
-        return Deviation(None, detail, _answered(pool))
+        return Deviation(None, detail, answer)
     if free is not None:
         return Deviation(Mismatch.DevicesChanged, _described(pool, free))  # M3
     return Deviation(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
-
-
-def _answered(pool: Pool) -> str:
-    return f"the selectors give an answer on pool {pool.name}"
 
 
 def _described(pool: Pool, rejection: Rejection) -> str:
@@ -237,17 +234,11 @@ def _examine(
     if moved is not None:
         yield moved
     pairs = list(_pairs(shape.engines, own_replica.replica.engines))
-    if cluster.spec.stack == KSERVE:
-        yield from _resized(pairs)
-    yield from _pools(inputs, matcher, cluster, pairs)
-
-
-def _resized(pairs: list[Pair]) -> Iterator[Deviation]:
-    """Gangs of another size than the one that they were made with."""
-    for engine, member, stamped in pairs:
+    for engine, member, stamped in pairs if cluster.spec.stack == KSERVE else ():
         if member.pods != stamped.pods:
             detail = f"engine {engine.name}: {member.pods} workers instead of {stamped.pods}"
             yield Deviation(Mismatch.SizeFixed, detail)  # M7
+    yield from _pools(inputs, matcher, cluster, pairs)
 
 
 def examine(
@@ -281,26 +272,15 @@ def examine(
     ):
         return Kept(own_replica, doubt=doubt, withheld_until=until)
     if growth and own_replica.cluster in inputs.fleet.uncharged:  # Doubt: what is free is not known.
-        return _in_doubt_of_charges(own_replica, doubt)
+        unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
+        until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
+        return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)
     short = _short(ledger, own_replica.cluster, growth)
-    if short:
-        return _without_room(own_replica, short, doubt, until)
+    if short:  # Doubt: a selector gave no answer. A want of room does not make that an answer. Else M5.
+        in_doubt = Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
+        return in_doubt if doubt else Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)
     ledger.charge(own_replica.cluster, growth)
     return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)
-
-
-def _without_room(own_replica: OwnReplica, short: str, doubt: str, until: tuple[str, ...]) -> Kept:
-    """Keep a replica whose pool has no room for its growth."""
-    if doubt:  # Doubt: a selector gave no answer. A want of room does not make that an answer.
-        return Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
-    return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)  # M5
-
-
-def _in_doubt_of_charges(own_replica: OwnReplica, doubt: str) -> Kept:
-    """Keep a replica that would grow on a cluster of which nobody knows what is free."""
-    unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
-    until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
-    return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)
 
 
 def lasting_fault(

@@ -103,7 +103,10 @@ class Placer:
         if self._filter(cluster) is not None:
             return None
         candidate = self._fit_first(cluster, shapes)
-        return None if candidate is None else Scored(self._score(candidate), candidate)
+        if candidate is None:
+            return None
+        counts = self.ledger.counts
+        return Scored(tuple([score.value(candidate, counts) for score in self._scores]), candidate)
 
     def _filter(self, cluster: InferenceCluster) -> Rejection | None:
         """The counting gates, in their order."""
@@ -132,23 +135,21 @@ class Placer:
             return Reason.NoMatchingDevice
         free = self.ledger.capacities(cluster)
         present = self.ledger.present(cluster)
-        now = None if present is None else self._searched(cluster, fit, present)
+        now = None if present is None else self._search(cluster, fit, present)
         if now is not None and not isinstance(now, Reason):
             return Candidate(cluster, shape, now, free_left(now, free))
-        outcome = self._searched(cluster, fit, free)
+        outcome = self._search(cluster, fit, free)
         if isinstance(outcome, Reason):
             return outcome
         return Candidate(cluster, shape, outcome, free_left(outcome, free), grows=now is not None)
-
-    def _searched(
-        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
-    ) -> tuple[EngineOption, ...] | Reason:
-        return self._searches.easy(fit, free) or self._search(cluster, fit, free)
 
     def _search(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
     ) -> tuple[EngineOption, ...] | Reason:
         """Search within the call's budget. What a hard search finds depends on what others left to it."""
+        easy = self._searches.easy(fit, free)
+        if easy is not None:
+            return easy
         budget = self._matcher.budget.open()
         solution = self._searches.hard(cluster, fit, free, budget.steps)
         if solution is not None:
@@ -159,9 +160,6 @@ class Placer:
         else:
             self._searches.note_easy(fit, free, outcome)
         return outcome
-
-    def _score(self, candidate: Candidate) -> tuple[object, ...]:
-        return tuple([score.value(candidate, self.ledger.counts) for score in self._scores])
 
     def _select(self, scored: Iterable[Scored]) -> Placement | None:
         """Take the best candidate and name the next."""

@@ -126,14 +126,6 @@ class Retained:
     dropped: tuple[Dropped, ...]
 
 
-def _drained(inputs: SchedulingInput, own_replica: OwnReplica) -> str:
-    """The NoExecute taint that drains the replica's cluster; empty when there is none."""
-    cluster = inputs.fleet.clusters.get(own_replica.cluster)
-    taints = cluster.spec.taints if cluster else ()
-    left = untolerated(taints, inputs.deployment.template.tolerations)
-    return next((str(taint) for taint in left if taint.effect == "NoExecute"), "")
-
-
 def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
     """The reason, of those that need no replacement, for which a replica leaves."""
     if own_replica.terminating:  # Law 2, reason 5.
@@ -147,8 +139,12 @@ def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
         return None
     if inputs.fleet.gone(own_replica.cluster):  # Law 2, reason 1.
         return Dropped(own_replica, Cause.ClusterGone, f"cluster {own_replica.cluster}")
-    taint = _drained(inputs, own_replica)  # Law 2, reason 2.
-    return Dropped(own_replica, Cause.Drained, taint) if taint else None
+    cluster = inputs.fleet.clusters.get(own_replica.cluster)
+    taints = untolerated(cluster.spec.taints, inputs.deployment.template.tolerations) if cluster else ()
+    for taint in taints:
+        if taint.effect == "NoExecute":  # Law 2, reason 2.
+            return Dropped(own_replica, Cause.Drained, str(taint))
+    return None
 
 
 def _stays(
@@ -295,20 +291,17 @@ class Queue:
 
     def serve_seniors(self) -> None:
         """Charge a place for every replica whose turn comes before the next of ours."""
+        ledger = self._placer.ledger
         while self._waiting:
             replica = self._waiting.popleft().replica
             if (replica.namespace, replica.name) in self._ours:
                 return
-            self._serve(self._counts[replica.namespace, replica.deployment])
-
-    def _serve(self, counts: ReplicaCounts) -> None:
-        """Place one replica of a deployment with these counts, as if it were ours."""
-        ledger = self._placer.ledger
-        ours = ledger.count_for(counts)
-        placement = self._placer.best()
-        if placement is not None:
-            self._placer.take(placement.candidate)
-        ledger.count_for(ours)
+            # It is placed as if it were ours, with the counts of its own deployment.
+            ours = ledger.count_for(self._counts[replica.namespace, replica.deployment])
+            placement = self._placer.best()
+            if placement is not None:
+                self._placer.take(placement.candidate)
+            ledger.count_for(ours)
 
 
 # Fill: one replica at a time on the best place, until none is missing or one fits nowhere.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import NamedTuple
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, SchedulerConfig
 from function.api.deployment import PlacementPolicy
@@ -52,8 +52,7 @@ class Serving:
     def __init__(self, *, by_template: bool) -> None:
         """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
         self._by_template = by_template
-        self._running = Memo(_runs_its_template)
-        self._mixed = Memo(_is_half_updated)
+        self._reports = Memo(_report)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
         """Tell whether a replica is in service."""
@@ -68,50 +67,41 @@ class Serving:
 
         Then its pods are replaced while others serve: copy by copy, or with one on top.
         """
-        return not (self(own_replica) or self.lost(own_replica)) and self._mixed.of(
-            own_replica.key, own_replica
-        )
+        in_doubt = not (self(own_replica) or self.lost(own_replica))
+        return in_doubt and self._reports.of(own_replica.key, own_replica).half_updated
 
     def runs_its_template(self, own_replica: OwnReplica) -> bool:
         """Tell whether its pods run what its spec says, as far as its platform says what they run."""
-        return not self._by_template or self._running.of(own_replica.key, own_replica)
+        return not self._by_template or self._reports.of(own_replica.key, own_replica).runs_its_template
 
 
-def _runs_its_template(own_replica: OwnReplica) -> bool:
+class PodReport(NamedTuple):
+    """The pods of a replica, as far as its status tells."""
+
+    runs_its_template: bool = True
+    half_updated: bool = False
+
+
+def _report(own_replica: OwnReplica) -> PodReport:
+    """Read a status. One that cannot be read says nothing, and then Ready counts."""
     try:
         plain = own_replica.document.project(SERVING)
     except ValueError:
-        return True
+        return PodReport()
     status = mapping(plain.get("status"))
-    digest = status.get("servingDigest")
-    if isinstance(digest, str) and digest and digest != serving_digest(mapping(plain.get("spec"))):
-        return False
-    if _is_older(_ready_of(status), mapping(plain.get("metadata")).get("generation")):
-        return False
-    return bool(digest or not status.get("engines"))
-
-
-def _is_half_updated(own_replica: OwnReplica) -> bool:
-    try:
-        plain = own_replica.document.project(SERVING)
-    except ValueError:
-        return False
-    status = mapping(plain.get("status"))
-    if _is_older(_ready_of(status), mapping(plain.get("metadata")).get("generation")):
-        return False  # What was counted is about the spec of before.
+    generation = mapping(plain.get("metadata")).get("generation")
+    ready = (condition for condition in conditions_of(status) if condition.get("type") == "Ready")
+    observed = next(ready, {}).get("observedGeneration")
+    if isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation:
+        return PodReport(runs_its_template=False)  # It is about the spec of before, and so are its counts.
     engines = mappings(status.get("engines"))
     counts = [number(engine.get(field), 0) for engine in engines for field in ("available", "updated")]
-    return min(counts, default=0) > 0
-
-
-def _ready_of(status: dict[str, Any]) -> object:
-    """The generation that the condition Ready is about; None where it does not say."""
-    ready = (condition for condition in conditions_of(status) if condition.get("type") == "Ready")
-    return next(ready, {}).get("observedGeneration")
-
-
-def _is_older(observed: object, generation: object) -> bool:
-    return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation
+    digest = status.get("servingDigest")
+    if isinstance(digest, str) and digest and digest != serving_digest(mapping(plain.get("spec"))):
+        runs = False
+    else:
+        runs = bool(digest or not status.get("engines"))
+    return PodReport(runs, min(counts, default=0) > 0)
 
 
 # Other replicas: those of a fleet that are not a deployment's own, and are only charged.

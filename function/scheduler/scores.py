@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from function.api import InferenceCluster, ModelCache
 from function.api.cache import Readiness, readiness
@@ -29,11 +29,11 @@ class Score(Protocol):
 
     @property
     def description(self) -> str:
-        """What `why` prints before the value; docs/how-it-schedules.md has a row of the same text."""
+        """Text that `why` prints before the value; docs/how-it-schedules.md has a row of it."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether a placement on another cluster can change the value."""
+        """Tell whether a placement on another cluster can change the value."""
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> object:
         """A value to compare; smaller is better."""
@@ -116,15 +116,13 @@ class PreferencesScore:
         return weight
 
 
+@dataclass(frozen=True, slots=True)
 class SoftSpread:
     """placement.topologySpread with ScheduleAnyway: the least skew beyond maxSkew is better."""
 
-    description = "least topology skew beyond maxSkew"
-    elsewhere = True
-
-    def __init__(self, spread: Spread) -> None:
-        """Take the constraints that do not bind."""
-        self._spread = spread
+    spread: Spread
+    description: ClassVar[str] = "least topology skew beyond maxSkew"
+    elsewhere: ClassVar[bool] = True
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
@@ -134,18 +132,16 @@ class SoftSpread:
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
-        return self._spread.excess(candidate.cluster, counts)
+        return self.spread.excess(candidate.cluster, counts)
 
 
+@dataclass(frozen=True, slots=True)
 class CacheReadiness:
     """placement.cache Prefer: Ready is best, then Hydrating, Pending, unknown, Failed."""
 
-    description = "readiness of the cache"
-    elsewhere = False
-
-    def __init__(self, cache: ModelCache) -> None:
-        """Take the cache."""
-        self._phases = cache.phases
+    cache: ModelCache
+    description: ClassVar[str] = "readiness of the cache"
+    elsewhere: ClassVar[bool] = False
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheReadiness | None:
@@ -155,18 +151,16 @@ class CacheReadiness:
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> Readiness:
         """How far the cluster's phase is from serving."""
-        return readiness(self._phases.get(candidate.cluster.name, ""))
+        return readiness(self.cache.phases.get(candidate.cluster.name, ""))
 
 
+@dataclass(frozen=True, slots=True)
 class HashOrder:
     """placement.tieBreak Hash: a hash of deployment and cluster, so that not all pile on one name."""
 
-    description = "hash of deployment and cluster"
-    elsewhere = False
-
-    def __init__(self, uid: str) -> None:
-        """Take what identifies the deployment."""
-        self._uid = uid
+    uid: str
+    description: ClassVar[str] = "hash of deployment and cluster"
+    elsewhere: ClassVar[bool] = False
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> HashOrder | None:
@@ -177,7 +171,7 @@ class HashOrder:
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> bytes:
         """The digest of deployment and cluster."""
-        return sha256(f"{self._uid},{candidate.cluster.name}".encode()).digest()
+        return sha256(f"{self.uid},{candidate.cluster.name}".encode()).digest()
 
 
 def _packs(inputs: SchedulingInput) -> bool:

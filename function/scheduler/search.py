@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import TypeAlias
 
 from function.api import Engine, InferenceCluster, Pool
@@ -75,12 +74,17 @@ class _Search:
             return None
         for at in engines:
             ahead = self._earliest(at, free, ahead)
-            free = self._taken(ahead[at], free)
+            left = _take(ahead[at], free)
+            assert left is not None  # noqa: S101 - it is part of a completion
+            free = left
         return [ahead[at] for at in engines]
 
     def _earliest(self, at: int, free: Capacities, ahead: Completion) -> Completion:
         """The completion with the earliest option of one engine: the one at hand, or an earlier one."""
-        for option in self._ordered(self._options[at], free):
+        options = self._options[at]
+        if self._tightest:  # BinPack: what leaves the least free comes first.
+            options = sorted(options, key=lambda option: free_left((option,), free))
+        for option in options:
             if option is ahead[at]:
                 break
             left = _take(option, free)
@@ -115,38 +119,18 @@ class _Search:
             return rest[0]
         fewest, scarcest = MANY + 1, None
         for at in rest:
-            count = sum(1 for _ in islice(self._fitting(at, free), min(MANY, fewest)))
+            count = 0
+            for number, option in enumerate(self._options[at]):
+                if number % LOOKS == 0:
+                    self._budget.step()
+                count += _take(option, free) is not None
+                if count == min(MANY, fewest):
+                    break
             if not count:
                 return None
             if count < fewest:
                 fewest, scarcest = count, at
         return scarcest
-
-    def _fitting(self, at: int, free: Capacities) -> Iterator[EngineOption]:
-        """The options of an engine that there is room for."""
-        for number, option in enumerate(self._options[at]):
-            if number % LOOKS == 0:
-                self._budget.step()
-            if _take(option, free) is not None:
-                yield option
-
-    @staticmethod
-    def _taken(option: EngineOption, free: Capacities) -> Capacities:
-        left = _take(option, free)
-        assert left is not None  # noqa: S101 - it is part of a completion
-        return left
-
-    def _ordered(self, options: Sequence[EngineOption], free: Capacities) -> Sequence[EngineOption]:
-        """Order options as declared; for bin packing, those that leave the least free first."""
-        if not self._tightest:
-            return options
-        return sorted(options, key=lambda option: free_left((option,), free))
-
-
-def _first(
-    options: Options, free: Capacities, budget: Budget, *, tightest: bool
-) -> list[EngineOption] | None:
-    return _Search(options, budget, tightest=tightest).first(free)
 
 
 def _preferred(
@@ -154,12 +138,12 @@ def _preferred(
 ) -> list[EngineOption] | None:
     """Find the first choice, or the first of the most preferred ones where options differ in that."""
     settled: list[Sequence[EngineOption]] = [engine.options for engine in fit.engines]
-    chosen = _first(settled, free, budget, tightest=tightest)
+    chosen = _Search(settled, budget, tightest=tightest).first(free)
     for at, engine in enumerate(fit.engines):
         levels = engine.preferences
         for level in levels if chosen and len(levels) > 1 else ():
             settled[at] = [option for option in engine.options if option.preference == level]
-            better = _first(settled, free, budget, tightest=tightest)
+            better = _Search(settled, budget, tightest=tightest).first(free)
             if better is not None:
                 chosen = better
                 break

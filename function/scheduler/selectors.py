@@ -96,13 +96,10 @@ def _cut(term: Conjunct) -> str:
 
 def _published(subject: Subject, reference: Reference) -> str:
     """`memory 80Gi`, or `no memory`; every value where the name is not written out."""
-    path = tuple(part for part in _path(reference) if part is not None)
+    kind = _FIELDS.get(reference.kind, reference.kind)
+    path = tuple(part for part in (kind, reference.domain, reference.id) if part is not None)
     values = sorted(_under(subject, path))
     return ", ".join(f"{name} {value}" for name, value in values) or f"no {reference.id or reference}"
-
-
-def _path(reference: Reference) -> tuple[str | None, ...]:
-    return (_FIELDS.get(reference.kind, reference.kind), reference.domain, reference.id)
 
 
 def _under(subject: Subject, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -303,11 +300,6 @@ class Selectors:
         few = len(self.devices) + self.pools + self.clusters <= FEW
         return looks if few else max(looks, self.evaluations(clusters))
 
-    @property
-    def reads_pools(self) -> bool:
-        """Tell whether some selector reads the pool itself."""
-        return self.pools > 0
-
     def evaluations(self, clusters: Collection[InferenceCluster]) -> int:
         """How many evaluations a pass could make: of each selector on all that it is about.
 
@@ -373,9 +365,11 @@ def check_selectors(
         if (stated.level, source) in visited:
             continue
         length += len(source) + SELECTOR_OVERHEAD
-        outcome = (
-            stated.selector.compiled(release) if length <= share.longest else _too_long(source, share.longest)
-        )
+        if length <= share.longest:
+            outcome = stated.selector.compiled(release)
+        else:
+            text = f"the selectors of a deployment have over {share.longest} characters"
+            outcome = CompileError(text, source, 0)
         if isinstance(outcome, CompileError):
             invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
             continue
@@ -419,8 +413,3 @@ def _looks(deployment: ModelDeployment) -> tuple[int, int]:
     ranks = [[len(request.ranked) for request in member.requests] for member in members.values()]
     ways = sum(map(sum, ranks))
     return ways, ways + sum(min(TRIED, prod(numbers)) for numbers in ranks)
-
-
-def _too_long(source: str, longest: int) -> CompileError:
-    """Refuse one selector more than may be compiled."""
-    return CompileError(f"the selectors of a deployment have over {longest} characters", source, 0)
