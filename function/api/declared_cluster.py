@@ -37,6 +37,8 @@ class ClassSpec(Model):
     description: str = ""
     origin: Annotated[MachineTypeRef | None, Field(alias="from")] = None
     devices: Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES)] = ()
+    attributes: Attributes | None = None
+    """Typed facts about its nodes, published with every pool of the class under those of the pool."""
 
     @model_validator(mode="before")
     @classmethod

@@ -308,6 +308,8 @@ class Preference(Model):
     weight: Annotated[Whole, Field(ge=1, le=100)]
     match_labels: dict[str, str] = {}
     cel: str = ""
+    max_cents_per_hour: Annotated[Whole, Field(ge=0, le=100_000_000)] | None = None
+    """The most that a replica may cost there; a price that is not known is more."""
 
     @cached_property
     def expression(self) -> ClusterExpression:
@@ -316,8 +318,8 @@ class Preference(Model):
 
     @model_validator(mode="after")
     def _something(self) -> Preference:
-        if not self.match_labels and not self.cel:
-            raise ValueError("a preference needs matchLabels or cel")
+        if not self.match_labels and not self.cel and self.max_cents_per_hour is None:
+            raise ValueError("a preference needs matchLabels, cel or maxCentsPerHour")
         return self
 
 

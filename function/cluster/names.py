@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from function.api.declared_cluster import InferenceClass
@@ -57,6 +57,8 @@ def kind_of(key: str) -> str | None:
 # `spec.from` names an entry of the catalogue and its revision; `spec.devices` override it by device name,
 # field by field, and maps (attributes, capacity) key by key.
 
+MAX_ATTRIBUTES = 32
+"""Of a pool, as the XRD bounds them."""
 MAPS = ("attributes", "capacity")
 """Fields of a device that are overridden key by key."""
 
@@ -75,6 +77,18 @@ def devices_of(plain: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     made = _overridden(base, _overrides(spec.get("devices")))
     InferenceClass.parse({**plain, "spec": {"devices": made}})
     return tuple(map(_defaulted, made))
+
+
+def attributes_of(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the typed facts that a readable class states about its nodes, in their one form."""
+    return InferenceClass.parse(plain).spec.attributes or {}
+
+
+def with_class(attributes: Mapping[str, Any] | None, of_class: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a pool with those of its class, as many as a pool may publish; its own win."""
+    stated = dict(attributes or {})
+    added = [(name, of_class[name]) for name in sorted(of_class) if name not in stated]
+    return stated | dict(added[: max(0, MAX_ATTRIBUTES - len(stated))])
 
 
 def _overrides(devices: object) -> list[dict[str, Any]]:

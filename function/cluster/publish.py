@@ -18,7 +18,7 @@ from function.api.model import mapping, mappings, string
 from function.api.names import SYSTEM_NAMESPACE
 from function.api.text import seconds_of, text_of
 from function.boundary import JsonObject
-from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, with_class
 from function.cluster.snapshot import ClusterSnapshot, MissingClass
 from function.fail_static import base_of, key_of
 from function.gateway_api import first_address
@@ -435,6 +435,9 @@ def _pool(
     if snapshot.config.publish == "Attributes":
         stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
         stated["accounting"] = stated.get("accounting") or snapshot.config.accounting
+        of_class = snapshot.class_attributes[declared.class_name]
+        if of_class:
+            stated["attributes"] = with_class(stated.get("attributes"), of_class)
         pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
         kept = OVERCOMMITTED if snapshot.config.charges == "Overcommitted" else "charged"
         if last is not None and kept in last:

@@ -15,7 +15,14 @@ from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL
 from function.boundary import Document, Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
-from function.cluster.names import PROVIDER_CONFIG, STACK, devices_of, kind_of, provider_config_name
+from function.cluster.names import (
+    PROVIDER_CONFIG,
+    STACK,
+    attributes_of,
+    devices_of,
+    kind_of,
+    provider_config_name,
+)
 from function.cluster.usable import ObservedPool, usable_nodes
 from function.cluster.verification import members
 from function.fail_static import Doubt, foreign
@@ -103,6 +110,8 @@ class ClusterSnapshot:
     config: ClusterConfig
     classes: Mapping[str, DeviceEntries | MissingClass]
     """Devices by class name, each as it is published."""
+    class_attributes: Mapping[str, Mapping[str, Plain]]
+    """Typed facts about the nodes of each class, as far as it can be read."""
     replicas: tuple[ModelReplica, ...] | None
     """The replicas on the cluster; None while they are not delivered."""
     observed: Mapping[str, ObservedObject]
@@ -155,6 +164,11 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
         cluster=cluster,
         config=config,
         classes=classes,
+        class_attributes={
+            name: attributes_of(request.required[class_requirement(name)][0].plain())
+            for name, devices in classes.items()
+            if not isinstance(devices, MissingClass)
+        },
         usable=usable_nodes(request, declared_pools, classes, reuse) if declared_pools else None,
         replicas=_replicas(request, reuse),
         observed={

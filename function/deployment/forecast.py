@@ -46,9 +46,11 @@ from function.scheduler.headroom import (
 from function.scheduler.ledger import Overcommitted, all_overcommitted
 from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
+from function.scheduler.price import NO_PRICE, Price, amount
 from function.scheduler.schedule import Decision, may_place
 
 __all__ = [
+    "NO_PRICE",
     "NO_REUSE",
     "ClusterOutline",
     "ClusterVerdict",
@@ -59,10 +61,12 @@ __all__ = [
     "Overcommitted",
     "PartlyHeld",
     "PoolOutline",
+    "Price",
     "Question",
     "ReplicaRow",
     "Room",
     "Shared",
+    "amount",
     "everything",
     "forecast",
     "read_cluster",
@@ -135,6 +139,11 @@ class Forecast:
     def standing(self) -> list[ReplicaRow]:
         """Every replica with a place, by cluster and index."""
         return standing(self._decision) if self._decision else []
+
+    @cached_property
+    def price(self) -> Price:
+        """What its replicas cost together, once all is done that was decided."""
+        return Price.of(row.cents for row in self.standing)
 
     @cached_property
     def leaving(self) -> list[ReplicaRow]:

@@ -173,7 +173,11 @@ _DEVICE: Mapping[str, Allowed] = {
 INFERENCE_CLASS: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": _METADATA,
-    "spec": {"from": fields("machineType", "revision"), "devices": _DEVICE},
+    "spec": {
+        "from": fields("machineType", "revision"),
+        "devices": _DEVICE,
+        "attributes": subtree,
+    },
 }
 
 _HOLDING: Mapping[str, Allowed] = {
@@ -254,7 +258,7 @@ _ENGINE: Mapping[str, Allowed] = {
 _PLACEMENT: Mapping[str, Allowed] = {
     **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy", "cache"),
     "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
-    "preferences": {**fields("weight", "cel"), "matchLabels": subtree},
+    "preferences": {**fields("weight", "cel", "maxCentsPerHour"), "matchLabels": subtree},
     "disruption": fields("maxUnavailable", "maxSurge"),
     "rollout": fields("maxUnavailable"),
     "evacuate": fields("afterSeconds"),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from function.api.ownership import OwnReplica
 from function.api.taints import untolerated
@@ -28,9 +28,12 @@ from function.scheduler.ledger import Ledger
 from function.scheduler.outcomes import OUTDATED, Cause, Dropped, Kept, Placed, Update
 from function.scheduler.placer import Placer
 from function.scheduler.scheduling_input import SchedulingInput
+from function.scheduler.scores import PreferencesScore
 from function.scheduler.stamp import RUNNING, same_template, updated_spec
 
 T = TypeVar("T")
+Rank: TypeAlias = tuple[int, ...]
+"""What comes before the load of its cluster, weightiest first: the larger leaves first."""
 
 
 def drain_budget(inputs: SchedulingInput) -> int | None:
@@ -93,12 +96,10 @@ class Leaving(Generic[T]):
     3,000 are found in a tenth of a second instead of ten.
     """
 
-    def __init__(
-        self, ranked: Iterable[tuple[tuple[bool, ...], OwnReplica, T]], clusters: Iterable[str]
-    ) -> None:
+    def __init__(self, ranked: Iterable[tuple[Rank, OwnReplica, T]], clusters: Iterable[str]) -> None:
         """Take the replicas, each with its rank, and the clusters of all that count."""
         self._load = Counter(clusters)
-        self._queues: dict[tuple[tuple[bool, ...], str], list[tuple[int, T]]] = defaultdict(list)
+        self._queues: dict[tuple[Rank, str], list[tuple[int, T]]] = defaultdict(list)
         for rank, own_replica, item in reversed(list(ranked)):
             index = own_replica.identity.index if own_replica.identity else -1
             self._queues[rank, own_replica.cluster].append((index, item))
@@ -109,8 +110,8 @@ class Leaving(Generic[T]):
         self._heap = [self._entry(*key) for key in self._queues]
         heapify(self._heap)
 
-    def _entry(self, rank: tuple[bool, ...], cluster: str) -> tuple[object, ...]:
-        later = tuple(not said for said in rank)
+    def _entry(self, rank: Rank, cluster: str) -> tuple[object, ...]:
+        later = tuple(-said for said in rank)
         index = self._queues[rank, cluster][-1][0]
         return (later, -self._load[cluster], -index, self._position[cluster], rank, cluster)
 
@@ -118,7 +119,7 @@ class Leaving(Generic[T]):
         """Take the next out of the queue; None when nobody is left in it."""
         while self._heap:
             entry = heappop(self._heap)
-            rank, cluster = cast("tuple[tuple[bool, ...], str]", entry[-2:])
+            rank, cluster = cast("tuple[Rank, str]", entry[-2:])
             if entry != self._entry(rank, cluster):  # Its cluster has fewer replicas than it had.
                 heappush(self._heap, self._entry(rank, cluster))
                 continue
@@ -136,8 +137,9 @@ class Leaving(Generic[T]):
 # Scale down: who leaves when more are kept than wanted. Survivors are never moved.
 #
 # Mismatched first; then unhealthy (on a cluster under an untolerated taint or known not to be Ready, then a
-# replica not Ready; what a cluster does not say makes nothing unhealthy); then the cluster with most of
-# this deployment's replicas, recomputed for each victim; then the highest index; then the later cluster
+# replica not Ready; what a cluster does not say makes nothing unhealthy); then, with `placement.preferences`,
+# the place that it prefers least; then the cluster with most of this deployment's replicas, recomputed for
+# each victim; then the highest index; then the later cluster
 # name. A replica whose key cannot be read is never a victim. With surge, what is not in service goes before
 # all others, the mismatched that serve until they are replaced included.
 #
@@ -154,18 +156,20 @@ def _sick(inputs: SchedulingInput, cluster: str) -> bool:
     )
 
 
-def _ranked(
-    inputs: SchedulingInput, among: Iterable[Kept]
-) -> Iterator[tuple[tuple[bool, ...], OwnReplica, Kept]]:
+def _ranked(inputs: SchedulingInput, among: Iterable[Kept]) -> Iterator[tuple[Rank, OwnReplica, Kept]]:
     """Those that can leave, each with what comes before the load of its cluster."""
     sick = Memo(partial(_sick, inputs))
+    preferences = PreferencesScore.of(inputs)
     for replica in among:
         own_replica = replica.own_replica
         if own_replica.identity is None:
             continue
         unready = not inputs.serving(own_replica)
         ill = sick.of(own_replica.cluster, own_replica.cluster)
-        rank = (unready and surge(inputs) > 0, replica.mismatch is not None, ill, unready)
+        rank: Rank = (unready and surge(inputs) > 0, replica.mismatch is not None, ill, unready)
+        if preferences is not None:
+            cluster = inputs.fleet.clusters.get(own_replica.cluster)
+            rank = (*rank, -preferences.of_replica(own_replica.replica, cluster))
         yield rank, own_replica, replica
 
 

@@ -20,6 +20,7 @@ from function.scheduler.ledger import PoolKey, ReplicaCounts
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
+from function.scheduler.price import price_of_candidate
 from function.scheduler.schedule import Decision, fill, may_place
 from function.scheduler.stamp import Indices
 
@@ -35,6 +36,8 @@ class Room:
     more: int
     first: Rejection | None
     """What runs out first; None where the limit was reached."""
+    cents: int | None = None
+    """What the first of them would cost an hour; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,8 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
             continue
         placer = _going_on(decision, {**others, name: cluster}, whole)
         placed = fill(placer, limit)
-        yield Room(name, len(placed), placer.rejections().get(name))
+        cents = price_of_candidate(placed[0].candidate) if placed else None
+        yield Room(name, len(placed), placer.rejections().get(name), cents)
         for replica in reversed(placed):
             placer.give_back(replica.candidate)
     for name in decision.inputs.fleet.unreadable:

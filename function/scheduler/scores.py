@@ -15,11 +15,13 @@ from typing import ClassVar, Protocol
 from function.api import InferenceCluster, ModelCache
 from function.api.cache import Readiness, readiness
 from function.api.deployment import Preference
+from function.api.replica import ModelReplica
 from function.boundary.memo import Memo
 from function.cel import bind_cluster
 from function.scheduler.engine_options import Candidate
 from function.scheduler.filters import Spread
 from function.scheduler.ledger import ReplicaCounts
+from function.scheduler.price import price_of_candidate, price_of_replica
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
@@ -86,7 +88,8 @@ class PreferencesScore:
     def __init__(self, preferences: tuple[Preference, ...], evaluations: Evaluations) -> None:
         """Take the preferences, and what selectors say in this pass."""
         self._preferences, self._evaluations = preferences, evaluations
-        self._weights = Memo(self._weight)
+        self._on_cluster = Memo(self._matching)
+        self._priced = any(preference.max_cents_per_hour is not None for preference in preferences)
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
@@ -96,10 +99,29 @@ class PreferencesScore:
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """The matched weight, negative so that more is better."""
-        return -self._weights.of(candidate.cluster.name, candidate.cluster)
+        price = price_of_candidate(candidate) if self._priced else None
+        return -self._matched(candidate.cluster, price)
 
-    def _weight(self, cluster: InferenceCluster) -> int:
+    def of_replica(self, replica: ModelReplica, cluster: InferenceCluster | None) -> int:
+        """The weight that the place of an existing replica matches.
+
+        Doubt gives no place up before another: all of it for a cluster of which nothing is known.
+        """
+        if cluster is None:
+            return sum(preference.weight for preference in self._preferences)
+        return self._matched(cluster, price_of_replica(replica, cluster) if self._priced else None)
+
+    def _matched(self, cluster: InferenceCluster, price: int | None) -> int:
         weight = 0
+        for preference in self._on_cluster.of(cluster.name, cluster):
+            most = preference.max_cents_per_hour
+            if most is None or (price is not None and price <= most):
+                weight += preference.weight
+        return weight
+
+    def _matching(self, cluster: InferenceCluster) -> list[Preference]:
+        """The preferences that a cluster matches, whatever a replica there costs."""
+        matching = []
         for at, preference in enumerate(self._preferences):
             if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):
                 continue
@@ -112,8 +134,8 @@ class PreferencesScore:
                     self._evaluations.unjudged.setdefault(at, set()).add(cluster.name)
                 if outcome.kind != "match":
                     continue
-            weight += preference.weight
-        return weight
+            matching.append(preference)
+        return matching
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,31 @@ def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None
 
 
 @pytest.mark.parametrize(
+    ("of_pool", "of_class", "published", "why"),
+    [
+        ({}, {"a/x": {"int": 1}}, {"a/x": {"int": 1}}, "those of the class"),
+        ({"a/x": {"int": 2}}, {"a/x": {"int": 1}}, {"a/x": {"int": 2}}, "the pool's own win"),
+        ({"a/y": {"int": 2}}, {"a/x": {"int": 1}}, {"a/x": {"int": 1}, "a/y": {"int": 2}}, "both"),
+        ({}, {}, None, "none"),
+        (
+            {f"a/p{at}": {"int": at} for at in range(32)},
+            {"a/x": {"int": 1}},
+            {f"a/p{at}": {"int": at} for at in range(32)},
+            "no more than the API server takes",
+        ),
+    ],
+)
+def test_a_pool_is_published_with_the_attributes_of_its_class(
+    of_pool: Plain, of_class: Plain, published: Plain | None, why: str
+) -> None:
+    pool = {"name": "gpu", "className": "h200", **({"attributes": of_pool} if of_pool else {})}
+    classes: dict[str, Plain | None] = {"h200": inference_class(attributes=of_class)}
+    made = Case(cluster(pool), classes=classes)
+    made.input = {"publish": "Attributes"}
+    assert made.answer().status["gpuPools"][0].get("attributes") == published, why
+
+
+@pytest.mark.parametrize(
     ("message", "presence"),
     [
         (NO_OBJECT, "Absent"),

@@ -325,7 +325,16 @@ BAD = [
         "a minimum that does not bind",
     ),
     _deployment(
-        "spec.placement", {"preferences": [{"weight": 5}]}, "needs matchLabels or cel", "a wish for nothing"
+        "spec.placement",
+        {"preferences": [{"weight": 5}]},
+        "needs matchLabels, cel or maxCentsPerHour",
+        "a wish for nothing",
+    ),
+    _deployment(
+        "spec.placement",
+        {"preferences": [{"weight": 5, "maxCentsPerHour": -1}]},
+        "minimum",
+        "a wish for a price below nothing",
     ),
     _deployment(
         "spec.placement", {"preferences": [{"weight": 0, "cel": "true"}]}, "minimum", "a wish without weight"
@@ -497,6 +506,15 @@ BAD = [
         "not a quantity",
     ),
     bad("InferenceClass", "spec.devices", DELETE, "devices are stated, or taken", "a class of nothing"),
+    *(
+        bad(kind, path, {name: value}, f"{name} is a whole number of cents", f"a price: {value}, of {kind}")
+        for kind, path in (
+            ("InferenceClass", "spec.attributes"),
+            ("InferenceCluster", "spec.nodePools.0.attributes"),
+        )
+        for name in ("modelplane.ai/centsPerNodeHour", "modelplane.ai/centsPerDeviceHour")
+        for value in ({"string": "98.32"}, {"int": -1})
+    ),
     bad(
         "InferenceClass",
         "spec.devices.0.driver",

@@ -27,6 +27,7 @@ DISRUPTIONS: tuple[Plain, ...] = (
 )
 ROOT = "resource.kubernetes.io/pcieRoot"
 NET = "example.com/net"
+FAST: Plain = {NET: {"string": "ib-2"}, "modelplane.ai/centsPerNodeHour": {"int": 700}}
 PHASES = ("Ready", "Ready", "Hydrating", "Pending", "Failed", "Thawing")
 
 
@@ -104,7 +105,7 @@ def _cluster(draw: Source, made: Plain) -> None:
         if device and draw.odds(0.8):
             pool["accounting"] = "Device"
         if draw.odds(0.6):
-            pool["attributes"] = {NET: {"string": draw.choice(("ib-2", "eth"))}}
+            pool["attributes"] = draw.choice((FAST, {NET: {"string": "eth"}}))
         if draw.odds(0.6):
             pool["fabric"] = {"type": "InfiniBand", "infiniband": {"fabric": draw.choice(("f0", "f0", "f1"))}}
         for one in pool.get("devices", ()):
@@ -169,6 +170,7 @@ def policy(draw: Source, parent: Plain) -> None:
         spread["minDomains"] = 2
     cost = 'cluster.attributes["example.com/cost"] < 3'
     wishes = [{"weight": 10, "matchLabels": {"tier": "prod"}}, {"weight": 7, "cel": cost}]
+    wishes.append({"weight": 3, "maxCentsPerHour": 800})
     stated: Plain = {
         "strategy": draw.choice(("Spread", "BinPack", "BinPack")),
         "tieBreak": draw.choice(("Name", "MostFree", "Hash")),

@@ -16,7 +16,7 @@ from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, track
 from function.cli.worlds.inputs import read
 from function.cli.worlds.simulate import settle
-from function.deployment.forecast import Room, rejection_phrase
+from function.deployment.forecast import Room, amount, rejection_phrase
 
 if TYPE_CHECKING:
     from function.cli.text import Screen
@@ -48,6 +48,7 @@ class Headroom:
                 "more": room.more,
                 "reason": room.first.reason.name if room.first else "",
                 "detail": rejection_phrase(room.first) if room.first else f"{LIMIT} or more",
+                **({} if room.cents is None else {"centsPerHour": room.cents}),
             }
             for room in self.rooms
         ]
@@ -98,13 +99,18 @@ def _show(out: Screen, result: Headroom) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("  CLUSTER", no_wrap=True)
     table.add_column("MORE", justify="right", no_wrap=True, min_width=4)
+    priced = any(room.cents is not None for room in result.rooms)
+    if priced:
+        table.add_column("EACH AN HOUR", justify="right", no_wrap=True)
     table.add_column("RUNS OUT FIRST", no_wrap=True)
     table.add_column("", overflow="fold")
     for room in result.rooms:
         reason = room.first.reason.name if room.first else ""
         line = rejection_phrase(room.first) if room.first else ""
         style = "green" if room.more else "dim"
-        table.add_row(f"  {escape(room.cluster)}", _number(room.more), reason, escape(line), style=style)
+        price = [] if not priced else ["" if room.cents is None else amount(room.cents)]
+        cells = (f"  {escape(room.cluster)}", _number(room.more), *price, reason, escape(line))
+        table.add_row(*cells, style=style)
     out.print(table)
 
 

@@ -30,7 +30,8 @@ def _as_data(planned: Planned) -> dict[str, Any]:
     """One deployment's decision as plain data."""
     forecast = planned.forecast
     held = [pool.plain for pool in forecast.partly_held]
-    return {**summary_of(planned), "placement": forecast.report(), "partlyHeld": held}
+    priced = {"centsPerHour": forecast.price.cents} if forecast.price.priced else {}
+    return {**summary_of(planned), "placement": forecast.report(), "partlyHeld": held, **priced}
 
 
 @click.command(cls=Command)

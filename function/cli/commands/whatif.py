@@ -25,9 +25,10 @@ from function.cli.worlds.manifest import map_at
 from function.cli.worlds.manifests import load
 from function.cli.worlds.simulate import Difference, Simulation, compare, settle
 from function.cli.worlds.source import Origin, gather
+from function.deployment.forecast import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from function.cli.text import Screen
     from function.cli.worlds.manifest import Manifests
@@ -190,7 +191,7 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
     before, after = difference.before, difference.after
     mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"
-    yield f"{mark} {difference.name}  {counts} replicas", style
+    yield f"{mark} {difference.name}  {counts} replicas{_price([difference])}", style
     for name in difference.leaving:
         cluster, pools = before.placements[name]
         yield f"    - {name}  {cluster} ({pools})  {difference.why(name)}", "red"
@@ -249,7 +250,19 @@ def _summary(out: Screen, answer: WhatIf) -> None:
     settles = f"settles in {passes}" if answer.after.settled else f"does not settle in {passes}"
     out.print(
         f"{counted(was, 'replica')} placed → {now}; {moved} move; {worse} "
-        f"{'deployment is' if worse == 1 else 'deployments are'} worse off; {settles}."
+        f"{'deployment is' if worse == 1 else 'deployments are'} worse off; {settles}{_price(differences)}."
+    )
+
+
+def _price(differences: Sequence[Difference]) -> str:
+    """`; +31.20 an hour`, of the replicas whose price is known; "" where none is."""
+    ends = [end for difference in differences for end in (difference.before, difference.after)]
+    if not any(end.price.priced for end in ends):
+        return ""
+    more = sum(difference.after.price.cents - difference.before.price.cents for difference in differences)
+    unknown = sum(difference.after.price.unknown for difference in differences)
+    return f"; {'+' if more >= 0 else ''}{amount(more)} an hour" + (
+        f" and {unknown} without a price" if unknown else ""
     )
 
 

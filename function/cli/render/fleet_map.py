@@ -24,7 +24,7 @@ from function.boundary import PlainDocument
 from function.cli.text import counted, printable, track
 from function.cli.worlds.derive import folded
 from function.cli.worlds.world import identity_of
-from function.deployment.forecast import rejection_phrase
+from function.deployment.forecast import NO_PRICE, Price, rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -192,6 +192,7 @@ class DeploymentCard:
     message: str
     prospects: dict[str, Prospect]
     """By cluster."""
+    price: Price = NO_PRICE
 
     @property
     def short(self) -> int:
@@ -227,6 +228,12 @@ class FleetMap:
                         totals[kind][region] = totals[kind][region].with_pool(pool)
         order = sorted(totals, key=lambda kind: (kind == "", kind == NO_CLASS, kind))
         return {kind: dict(totals[kind]) for kind in order}
+
+    @property
+    def price(self) -> str:
+        """What the replicas of all deployments cost together; empty where no price is known."""
+        prices = [model.price for model in self.models]
+        return str(Price(*map(sum, zip(*prices, strict=True)))) if prices else ""
 
     @property
     def problems(self) -> dict[str, int]:
@@ -322,6 +329,7 @@ def _model(number: int, planned: Planned, answered: Answered) -> DeploymentCard:
         scheduled.reason if scheduled else "Unknown",
         scheduled.message if scheduled else "",
         _prospects(forecast, answered),
+        forecast.price,
     )
 
 

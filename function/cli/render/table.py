@@ -14,7 +14,7 @@ from rich.table import Table
 
 from function.cli.text import console, escape, listed, short
 from function.cli.worlds.settling import stalled_of, unready_of
-from function.deployment.forecast import rejection_phrase
+from function.deployment.forecast import Price, rejection_phrase
 
 if TYPE_CHECKING:
     from function.boundary import Condition
@@ -68,6 +68,9 @@ def show(results: list[Planned], words: str) -> None:
         if number:
             out.print()
         _deployment(out, planned, words)
+    together = Price.of(row.cents for planned in results for row in planned.forecast.standing)
+    if len(results) > 1 and together.priced:
+        out.print(f"\nTogether {together}", style="bold")
 
 
 def _deployment(out: Screen, planned: Planned, words: str) -> None:
@@ -78,6 +81,8 @@ def _deployment(out: Screen, planned: Planned, words: str) -> None:
     show_amiss(out, planned)
     if forecast.standing or forecast.leaving:
         _show_replicas(out, [*forecast.standing, *forecast.leaving])
+    if forecast.price.priced:
+        out.say(f"  costs {forecast.price}")
     for partly_held in forecast.partly_held:
         out.say(f"  ! {escape(str(partly_held))}", style="yellow")
     if forecast.rejections:

@@ -20,7 +20,7 @@ from function.api.model import mapping, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
-from function.cluster.names import devices_of
+from function.cluster.names import attributes_of, devices_of, with_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -104,6 +104,14 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
         return None
 
 
+def _class_attributes(manifest: Manifest | None) -> dict[str, Any]:
+    """The typed facts of a class; none of one that is missing or cannot be read, which is said elsewhere."""
+    try:
+        return attributes_of(manifest.content) if manifest is not None else {}
+    except ValueError:
+        return {}
+
+
 def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: Classes) -> dict[str, Any]:
     if not isinstance(pool, dict):
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
@@ -112,6 +120,9 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
     except ValueError as error:
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
+    of_class = _class_attributes(classes.get(str(pool.get("className"))))
+    if of_class:
+        mirrored["attributes"] = with_class(mapping(pool.get("attributes")), of_class)
     if into.accounting and mirrored.get("accounting") is None:
         mirrored["accounting"] = into.accounting
     devices = _class_devices(manifest, at, pool.get("className"), into, classes)

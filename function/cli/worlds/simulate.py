@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from function.api.names import KEY_ANNOTATION
 from function.cli.text import track
 from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
+from function.deployment.forecast import NO_PRICE, Price
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,6 +142,7 @@ class DeploymentOutcome:
     """Replica name to its cluster and pools."""
     endpoints: dict[str, str] = field(default_factory=dict)
     """Replica name to URL."""
+    price: Price = NO_PRICE
 
     @property
     def short(self) -> int:
@@ -161,6 +163,7 @@ class DeploymentOutcome:
             "reason": self.reason,
             "message": self.message,
             "replicas": replicas,
+            **({"centsPerHour": self.price.cents} if self.price.priced else {}),
         }
 
 
@@ -299,7 +302,8 @@ def outcome(planned: Planned) -> DeploymentOutcome:
     }
     placements = {row.name: (row.cluster, "+".join(row.all_pools)) for row in forecast.standing}
     counts = (forecast.wanted, forecast.total, forecast.held)
-    return DeploymentOutcome(*counts, reason, message, placements, dict(sorted(endpoints.items())))
+    ordered = dict(sorted(endpoints.items()))
+    return DeploymentOutcome(*counts, reason, message, placements, ordered, forecast.price)
 
 
 def _url(spec: object) -> str:

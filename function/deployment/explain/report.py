@@ -36,6 +36,7 @@ from function.deployment.explain.message import (
 )
 from function.deployment.explain.remedies import source_of
 from function.scheduler.outcomes import Dropped, Kept, Placed
+from function.scheduler.price import price_of_candidate, price_of_replica
 from function.scheduler.schedule import Decision
 from function.scheduler.search import OnPools
 
@@ -65,6 +66,8 @@ class ReplicaRow:
     """The key of a new replica among the desired resources."""
     cause: str = ""
     """The reason on record why a replica leaves."""
+    cents: int | None = None
+    """What it costs an hour; None where that is not known."""
 
     @property
     def is_new(self) -> bool:
@@ -84,7 +87,9 @@ class ReplicaRow:
 
 def standing(decision: Decision) -> list[ReplicaRow]:
     """Every replica that has a place, by cluster and index."""
-    rows = [*map(_kept, decision.kept), *map(_placed, decision.placed)]
+    clusters = decision.inputs.fleet.clusters
+    kept = [_kept(kept, clusters.get(kept.own_replica.cluster)) for kept in decision.kept]
+    rows = [*kept, *map(_placed, decision.placed)]
     return sorted(rows, key=lambda row: (row.cluster, -1 if row.index is None else row.index, row.name))
 
 
@@ -93,7 +98,7 @@ def leaving(decision: Decision) -> list[ReplicaRow]:
     return [*map(_dropped, decision.dropped)]
 
 
-def _kept(kept: Kept) -> ReplicaRow:
+def _kept(kept: Kept, cluster: InferenceCluster | None) -> ReplicaRow:
     own_replica = kept.own_replica
     return ReplicaRow(
         own_replica.replica.name,
@@ -105,6 +110,7 @@ def _kept(kept: Kept) -> ReplicaRow:
             engine.name: _once(member.pool for member in engine.members)
             for engine in own_replica.replica.engines
         },
+        cents=price_of_replica(own_replica.replica, cluster),
     )
 
 
@@ -124,6 +130,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         candidate.shape.name,
         placed.runner_up,
         replica_key(placed.identity),
+        cents=price_of_candidate(candidate),
     )
 
 
