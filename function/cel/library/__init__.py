@@ -1,4 +1,12 @@
-"""The function libraries of the dialect, one file each; `declared` has all of them by name."""
+"""The function libraries of the dialect, one file each, and the releases that differ in them.
+
+`declared` has all functions by name, as Kubernetes' environment for device selectors has them. A `Dialect` is
+that with everything else that one Kubernetes release does in its own way. A file has a library with its
+functions, their declarations at the end; `charges` has what they cost, `declarations` how one is written.
+
+To add a function: write it in the file of its library, declare it there with the release that brought it, and
+add its cost to `charges` and, as the most it may cost, to `cost`.
+"""
 
 from __future__ import annotations
 

@@ -1,22 +1,33 @@
 """Charge work in the units of Kubernetes: about one for each step, a tenth of the length for each text.
 
-We charge what Kubernetes charges, or less, so that all it admits passes here, and we charge before the work
-is done. The exception is work that it does lazily or does not count: comparing, joining and searching what
-has more than 64 elements costs more here, loops that cost it nothing are counted, and so are absorbed errors.
+Why: the API server's allocator ends an evaluation after a million units (`LIMIT`), and so must we, or a
+selector would match here that aborts there. And a selector comes from a user: it must not run for long.
+
+We charge what Kubernetes charges, or less, so that all it admits passes here. Its rules stand in two places:
+cel-go's `interpreter/runtimecost.go` (operators, texts, literals) and `CallCost` in the API server's
+`pkg/cel/library/cost.go` (its own functions). Each cost below is one branch of theirs. A cost is charged
+before the work is done, unless only the result tells it (`AFTER`).
+
+We charge more where Kubernetes works lazily or does not count, because here the work is done:
+
+- comparing, joining and searching what has more than `SHORT` elements. A device attribute has at most 48, so
+  no selector over what is published can notice;
+- steps of loops that cost it nothing, and errors that `&&` or `||` absorbs: they are counted apart (`STEPS`).
+
+A cost is called with the result, None where it is charged before, and the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from function.cel.values import BUDGET, WORK, CostExceeded, Map, Optional, Value
 
 LIMIT = 1_000_000
-"""Units that one evaluation may cost: Kubernetes' limit for device selectors."""
+"""Units that one evaluation may cost: `CELSelectorExpressionMaxCost` of Kubernetes' resource API."""
 STEPS = 500_000
 """Steps of loops that one evaluation may take, also where Kubernetes charges nothing for one."""
 ERROR = 10
-"""Steps that an absorbed error stands for."""
+"""Steps that an absorbed error stands for: raising and catching one takes longer than a step."""
+# `common.ListCreateBaseCost` of cel-go and its neighbours: making a list, a map, a message.
 CREATE_LIST = 10
 CREATE_MAP = 30
 CREATE_MESSAGE = 40
@@ -34,7 +45,10 @@ NESTING = frozenset({list, Map, Optional})
 
 
 def size(value: Value) -> int:
-    """Return the length of a text, list or map; 1 for anything else."""
+    """Return the length of a text, list or map; 1 for anything else (`actualSize` in cel-go).
+
+    An optional is as large as what it holds, even if that is an error to whoever reads it.
+    """
     kind = type(value)
     if kind is str or kind is bytes or kind is list or kind is Map:
         return len(value)
@@ -63,14 +77,14 @@ def excess(count: int, units: int = 1) -> int:
     return (count - SHORT) * units if count > SHORT else 0
 
 
-def _within(value: Value) -> Iterable[Value]:
-    """Return the elements of a list, the values of a map."""
-    return value if type(value) is list else (entry for _, entry in value.entries.values())
-
-
 def weight(value: Value) -> int:
-    """Return how many elements lie in a value, however deep. Raises CostExceeded before it takes long."""
-    count, todo = 0, [value]
+    """Return how many elements lie in a value, however deep. Raises CostExceeded before it takes long.
+
+    A list of lists can be small to hold and large to compare: `[x, x, x]` of such an x, and so on, doubles
+    its weight with each level while Python holds one x. So weighing itself is bounded by what it would cost.
+    """
+    count = 0
+    todo: list[Value] = [value]
     while todo:
         inner = todo.pop()
         if type(inner) is Optional:
@@ -79,12 +93,13 @@ def weight(value: Value) -> int:
             count += 1 + len(inner)
             if count * MET > LIMIT:
                 raise CostExceeded
-            todo += [element for element in _within(inner) if type(element) in NESTING]
+            within = inner if isinstance(inner, list) else [entry for _, entry in inner.entries.values()]
+            todo += [element for element in within if type(element) in NESTING]
     return count - 1
 
 
 def compare(_result: Value, one: Value, two: Value) -> int:
-    """Cost of comparing: the shorter of the two, and for what holds much every element."""
+    """Cost of comparing: a tenth of the shorter of the two, and for what holds much every element."""
     units = tenth(min(size(one), size(two)))
     if type(one) in NESTING and type(two) is type(one) and units:
         return units + excess(weight(one), MET)
@@ -131,7 +146,10 @@ def join_lists(_result: Value, one: Value, two: Value) -> int:
 
 
 def absorbed(frame: list[Value]) -> None:
-    """Count an error that something absorbs: Kubernetes charges nothing, and here it is slow."""
+    """Count an error that something absorbs: Kubernetes charges nothing, and here it is slow.
+
+    Without this `[...].all(x, x.nosuch || true)` could run a million errors for a few units.
+    """
     frame[WORK] -= ERROR
     if frame[WORK] < 0:
         raise CostExceeded
@@ -160,7 +178,11 @@ def pairwise(_result: Value, values: list[Value]) -> int:
 
 
 def traverse(value: Value) -> int:
-    """Cost of walking through a value: a tenth of a text, rounded down, each element of a list."""
+    """Cost of walking through a value: a tenth of a text, rounded down, each element of a list.
+
+    `traversalCost` of the API server, which looks into nested lists; its division is Go's, without rounding
+    up.
+    """
     if type(value) is not list:
         return len(value) // 10 if type(value) is str or type(value) is bytes else 1
     total, todo, visited = 0, [value], 0

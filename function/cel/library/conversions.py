@@ -1,4 +1,12 @@
-"""Conversions between types, and the types themselves. With a constant they are settled at compile time."""
+"""Conversions between types, and the types themselves. With a constant they are settled at compile time.
+
+Each is one `ConvertToType` of cel-go (`common/types/*.go`), and reads texts as Go's `strconv` does, which is
+looser than CEL's own literals: `int("+1")` is 1, `double("0x1p-2")` and `double("1_0")` are numbers,
+`bool("T")` is true. What Go writes has the shortest digits that read back as the number, with an exponent for
+very large and very small ones; Python's `repr` has the same digits in another form (`text_of_double`).
+
+Texts of more than `_LONGEST` characters are refused: no number needs them, and Python takes long over one.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +42,7 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _LONGEST = 400
 _PLAIN = range(-4, 6)
-"""Powers of ten that are not written out."""
+"""Powers of ten that are written out, without an exponent."""
 
 
 def _failed(value: str, target: str) -> EvaluationError:
@@ -49,28 +57,20 @@ def text_of_double(number: float) -> str:
         return "+Inf" if number > 0 else "-Inf"
     if number == 0:
         return "-0" if math.copysign(1, number) < 0 else "0"
-    digits, power = _shortest(number)
-    sign = "-" if number < 0 else ""
-    if power in _PLAIN:
-        return sign + _plain(digits, power)
-    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
-
-
-def _plain(digits: str, power: int) -> str:
-    if power < 0:
-        return "0." + "0" * (-power - 1) + digits
-    whole, fraction = digits[: power + 1].ljust(power + 1, "0"), digits[power + 1 :]
-    return f"{whole}.{fraction}" if fraction else whole
-
-
-def _shortest(number: float) -> tuple[str, int]:
-    """Return the significant digits and the power of ten of the first."""
+    # The significant digits, and the power of ten of the first, from Python's shortest text.
     mantissa, _, exponent = f"{abs(number)!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
+    digits = (whole + fraction).lstrip("0").rstrip("0") or "0"
     leading = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0"))) - 1
-    return digits.rstrip("0") or "0", leading + int(exponent or 0)
+    power = leading + int(exponent or 0)
+    sign = "-" if number < 0 else ""
+    if power not in _PLAIN:
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
+    if power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    whole, fraction = digits[: power + 1].ljust(power + 1, "0"), digits[power + 1 :]
+    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
 
 
 def to_string(value: Value) -> str:  # noqa: PLR0911 - one for each type
@@ -85,17 +85,13 @@ def to_string(value: Value) -> str:  # noqa: PLR0911 - one for each type
     if kind is float:
         return text_of_double(value)
     if kind is bytes:
-        return _decoded(value)
+        try:
+            return str(value, "utf-8")
+        except UnicodeDecodeError:
+            raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     if kind is Duration:
         return format_duration(value)
     return format_timestamp(value) if kind is Timestamp else str(value)
-
-
-def _decoded(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
 def to_int(value: Value) -> int:

@@ -1,8 +1,20 @@
 """How a library declares its functions: a signature in words, what runs, what it costs, since when it exists.
 
-`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A single capital
-letter is a type parameter. A cost is a number of units, or a function of (result, arguments...) that
-returns it.
+`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A signature lists the
+types of the parameters, of a method the receiver first, and after the arrow that of the result:
+
+    signature = [type {"," type}] "->" type
+    type      = name ["<" type {"," type} ">"]
+
+A single capital letter is a type parameter, the same one wherever it stands. Names are those of cel-go's
+types; Kubernetes' own have a short form (`Quantity` for `kubernetes.Quantity`).
+
+What runs is a Python function of the arguments, or raises EvaluationError. A cost is a number of units, or a
+function of (result, arguments...) that returns it (`charges`). `since` is the Kubernetes release whose API
+server first knows the overload, for lint.
+
+The order of declarations matters. The check lets the first overload that fits bind a type that nothing else
+binds, as cel-go does, so a library lists overloads in cel-go's order.
 """
 
 from __future__ import annotations
@@ -10,14 +22,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of, wrapper_of
-from function.cel.values import Map, UInt, Value
+from function.cel.values import EvaluationError, Map, UInt, Value
 
-# Protobuf's well-known types, the only message literals of the dialect.
+# Protobuf's well-known types, the only message literals of the dialect. A selector has no use for them; they
+# are here because the API server takes them, and cost a table.
 #
 # `google.protobuf.Int32Value{value: 1}` is 1, `google.protobuf.Value{string_value: "a"}` is "a". Any other
 # message is an unknown name, as it is to the API server.
@@ -95,17 +108,12 @@ class Overload:
     since: str
     generic: bool
     guarded: bool = True
-    """Whether cel-go looks at the values' types before it runs it; else it does so itself."""
+    """Whether cel-go looks at the values' types before it runs it; else the function does so itself.
+
+    Seen only through dyn: an unguarded function gets values that its signature does not allow."""
 
 
-def function(
-    name: str, signature: str, run: Callable[..., Value], *, cost: CallCost = 1, since: str = ALWAYS
-) -> Overload:
-    """Declare `name(arguments)`."""
-    return _overload(name, signature, run, cost, since, member=False)
-
-
-def method(
+def function(  # noqa: PLR0913 - as many as an overload has
     name: str,
     signature: str,
     run: Callable[..., Value],
@@ -113,9 +121,16 @@ def method(
     cost: CallCost = 1,
     since: str = ALWAYS,
     guarded: bool = True,
+    member: bool = False,
 ) -> Overload:
-    """Declare `receiver.name(arguments)`; the receiver is the first of the signature."""
-    return replace(_overload(name, signature, run, cost, since, member=True), guarded=guarded)
+    """Declare `name(arguments)`; or, for a `member`, `receiver.name(arguments)`."""
+    *parameters, result = parse_signature(signature)
+    generic = any(map(has_parameter, (*parameters, result)))
+    return Overload(name, member, tuple(parameters), result, run, cost, since, generic, guarded)
+
+
+method = partial(function, member=True)
+"""Declare `receiver.name(arguments)`; the receiver is the first of the signature."""
 
 
 def both(
@@ -126,12 +141,17 @@ def both(
     return replace(declared, member=False), declared
 
 
-def _overload(
-    name: str, signature: str, run: Callable[..., Value], cost: CallCost, since: str, *, member: bool
-) -> Overload:
-    *parameters, result = parse_signature(signature)
-    generic = any(map(has_parameter, (*parameters, result)))
-    return Overload(name, member, tuple(parameters), result, run, cost, since, generic)
+def parses(parse: Callable[..., Value]) -> Callable[..., bool]:
+    """Return the test whether a text can be parsed: `isQuantity` of `quantity`, and so on."""
+
+    def test(*given: Value) -> bool:
+        try:
+            parse(*given)
+        except EvaluationError:
+            return False
+        return True
+
+    return test
 
 
 @lru_cache(maxsize=1024)

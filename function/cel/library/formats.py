@@ -1,4 +1,13 @@
-"""Kubernetes' named formats: `format.uuid().validate(text)` is none, or what is wrong, in its words."""
+"""Kubernetes' named formats, and the `format` of texts: two ways of saying what a text looks like.
+
+`format.uuid().validate(text)` is none, or a list of what is wrong, in Kubernetes' own words. The formats are
+the API server's `library/format.go`, which asks `k8s.io/apimachinery/pkg/util/validation` for names and
+labels and `k8s.io/kube-openapi/pkg/validation/strfmt` for the rest. Their sentences reach a user through a
+selector that shows them, so they are copied from what these functions return, with the regular expression
+that each names.
+
+`"%s has %d".format([a, b])` is cel-go's `ext/formatting.go`. See there, in the second half.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +18,7 @@ from functools import partial
 
 from function.cel.library.charges import JOINED, MET, excess, tenth, weight
 from function.cel.library.conversions import to_string
-from function.cel.library.declarations import Overload, function, method
+from function.cel.library.declarations import function, method
 from function.cel.library.strings import quoted
 from function.cel.library.times import days_in
 from function.cel.library.urls import url_problem
@@ -76,6 +85,7 @@ def _too_long(text: str, longest: int, unit: str) -> Problems:
 
 
 def _dns_label(text: str) -> Problems:
+    """Check as `IsDNS1123Label` does, which has a sentence of its own for what would be a subdomain."""
     problems = _too_long(text, LABEL, "characters")
     if re.fullmatch(_LABEL, text):
         return problems
@@ -104,6 +114,7 @@ def _prefix(problems: Callable[[str], Problems], text: str) -> Problems:
 
 
 def _qualified_name(text: str) -> Problems:
+    """Check as `IsQualifiedName` does: a name, perhaps with a subdomain and a slash before it."""
     *prefixes, name = text.split("/")
     mismatch = _pattern_problem(NAME_RULE, _NAME, "MyName", "my.name", "123-abc")
     if len(prefixes) > 1:
@@ -131,6 +142,7 @@ def _uri(text: str) -> Problems:
 
 
 def _is_date(text: str) -> bool:
+    """Tell if a text is a day that exists, as RFC 3339 writes it."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -202,12 +214,8 @@ def weighed(_result: Value, wanted: Format, text: str) -> int:
     return tenth(1 + len(text)) * wanted.weight
 
 
-def _constant(one: Format) -> Overload:
-    return function(f"format.{one.name}", "-> Format", lambda: one)
-
-
 NAMED_FORMATS = (
-    *map(_constant, FORMATS.values()),
+    *(function(f"format.{one.name}", "-> Format", lambda one=one: one) for one in FORMATS.values()),
     function("format.named", "string -> optional<Format>", named),
     method("validate", "Format, string -> optional<list<string>>", validate, cost=weighed),
 )
@@ -217,6 +225,9 @@ NAMED_FORMATS = (
 #
 # The numbers are what cel-go's English printer makes of them: %f writes thousands in groups, and the
 # precision of %e is the width, for that is how cel-go hands it on.
+#
+# A literal template is checked at compile time against the types of its arguments (`check_template`), with
+# the messages that evaluating it would give: the API server refuses such a selector when it is written.
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:(\.)([0-9]*))?(.)?)", re.DOTALL)
 _SUPERSCRIPT = str.maketrans(
@@ -257,7 +268,10 @@ _CLASSES: dict[type, str] = {
 
 
 def clauses(template: str) -> Iterator[tuple[str, str, int | None]]:
-    """Yield (text before, verb, precision) for each clause, and last the rest with no verb."""
+    """Yield (text before, verb, precision) for each clause, and last the rest with no verb.
+
+    A bad clause is an error where the text reaches it, so what stands before it is still looked at first.
+    """
     literal, end = "", 0
     for match in _CLAUSE.finditer(template):
         literal += template[end : match.start()]
@@ -280,6 +294,7 @@ def clauses(template: str) -> Iterator[tuple[str, str, int | None]]:
 
 
 def _precision(digits: str) -> int:
+    """Return a precision as Go reads it; one that no printer reaches is cut to just beyond the largest."""
     if len(digits.lstrip("0")) > len(str(2**63)) or int(digits) >= 2**63:
         raise EvaluationError("could not parse formatting clause: error while parsing precision")
     return min(int(digits), MAX_PRECISION + 1)
@@ -301,6 +316,7 @@ def format_text(template: str, values: list[Value]) -> str:
 
 
 def _clause(verb: str, value: Value, precision: int | None) -> str:
+    """Return one value as its verb writes it. %f and %e take three texts for the doubles without digits."""
     kind = _CLASSES.get(type(value), "")
     if verb in "fe" and kind == "string":
         value = SPECIAL.get(value, value)
@@ -310,6 +326,7 @@ def _clause(verb: str, value: Value, precision: int | None) -> str:
 
 
 def _special(value: float) -> str | None:
+    """Return the text of a double that has no digits, as the English printer writes it."""
     if math.isnan(value):
         return "NaN"
     return ("\u221e" if value > 0 else "-\u221e") if math.isinf(value) else None
@@ -350,6 +367,7 @@ def text_of(value: Value) -> str:
 
 
 def _pair(entry: tuple[Value, Value]) -> tuple[str, str]:
+    """Return a key and its value as texts, by which %s sorts a map."""
     key, value = entry
     if _CLASSES.get(type(key)) not in KEYS:
         raise EvaluationError(f"no formatting function for map key of type {type_name(key)}")

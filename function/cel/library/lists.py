@@ -1,15 +1,27 @@
-"""Lists: order, position, shape."""
+"""Lists: order, position, shape; lists read as sets; optionals; and `includes` over list attributes.
+
+Four libraries that work on lists, each a table at the end of its part:
+
+- `INCLUDES` is Kubernetes' own, for attributes that may be a list or a single value;
+- `OPTIONALS` is cel-go's `cel/library.go`: values that may be missing;
+- `SETS` is cel-go's `ext/sets.go`;
+- `DECLARATIONS` is Kubernetes' `library/lists.go` with what cel-go's `ext/lists.go` added to it in 1.34.
+
+A library has to hold for lists of any size that a selector can build within its cost. Where Python can do the
+work on a whole list at once and means the same (`EXACT`), it does; elsewhere elements are compared one by
+one.
+"""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import pairwise
 
 from function.cel.library import charges as cost
 from function.cel.library.charges import MET, excess, weight
-from function.cel.library.declarations import Overload, function, method
+from function.cel.library.declarations import function, method
 from function.cel.library.operators import EXACT, ORDERED, SPANS, add, contains, is_equal, order
 from function.cel.values import (
     NONE,
@@ -91,7 +103,7 @@ def present(values: list[Optional]) -> list[Value]:
 
 
 def never(*_args: Value) -> Value:
-    """Stand in for what the generator does itself."""
+    """Stand in for what the generator does itself: an argument that may not run cannot be computed first."""
     raise AssertionError("the generator runs this lazily")
 
 
@@ -149,6 +161,7 @@ SETS = (
 
 
 EXTENSIONS = "1.34"
+_late_method = partial(method, since=EXTENSIONS)
 _ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 INSERTED = 12
 """Elements that Go sorts by insertion."""
@@ -169,7 +182,10 @@ def is_sorted(values: list[Value]) -> bool:
 
 
 def compared(one: Value, two: Value) -> int | None:
-    """Return -1, 0 or 1; None for two that cannot be compared, such as NaN with anything."""
+    """Return -1, 0 or 1; None for two that cannot be compared, such as NaN with anything.
+
+    Go compares such a pair to an error value, and an error is neither -1 nor 1.
+    """
     try:
         return order(one, two)
     except EvaluationError:
@@ -307,54 +323,37 @@ def numbers(count: int) -> list[int]:
     return list(range(count))
 
 
-def _ordered() -> list[Overload]:
-    made = []
-    for kind in _ORDERED:
-        made += [
-            method("isSorted", f"list<{kind}> -> bool", is_sorted, cost=cost.elements),
-            method("max", f"list<{kind}> -> {kind}", extreme("max", 1), cost=cost.elements),
-            method("min", f"list<{kind}> -> {kind}", extreme("min", -1), cost=cost.elements),
-            method(
-                "sort",
-                f"list<{kind}> -> list<{kind}>",
-                sort,
-                cost=cost.pairwise,
-                since=EXTENSIONS,
-                guarded=False,
-            ),
-        ]
-    return made
-
-
 POSITIONS = (
     method("indexOf", "list<A>, A -> int", index_of, cost=cost.elements),
     method("lastIndexOf", "list<A>, A -> int", last_index_of, cost=cost.elements),
 )
 
 
-def _flattening(*signatures: str) -> tuple[Overload, ...]:
-    run, units = flatten, cost.flattened
-    return tuple(
-        method("flatten", signature, run, cost=units, since=EXTENSIONS, guarded=False)
-        for signature in signatures
-    )
-
-
 _SUMS = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
 
 DECLARATIONS = (
-    *_ordered(),
+    *(
+        overload
+        for kind in _ORDERED
+        for overload in (
+            method("isSorted", f"list<{kind}> -> bool", is_sorted, cost=cost.elements),
+            method("max", f"list<{kind}> -> {kind}", extreme("max", 1), cost=cost.elements),
+            method("min", f"list<{kind}> -> {kind}", extreme("min", -1), cost=cost.elements),
+            _late_method("sort", f"list<{kind}> -> list<{kind}>", sort, cost=cost.pairwise, guarded=False),
+        )
+    ),
     *(
         method("sum", f"list<{kind}> -> {kind}", total(zero), cost=cost.elements)
         for kind, zero in _SUMS.items()
     ),
     *POSITIONS,
-    method("slice", "list<A>, int, int -> list<A>", cut, cost=cost.allocate, since=EXTENSIONS),
-    *_flattening("list<list<A>> -> list<A>", "list<dyn>, int -> list<dyn>"),
-    method("distinct", "list<A> -> list<A>", distinct, cost=cost.pairwise, since=EXTENSIONS),
-    method(
-        "reverse", "list<A> -> list<A>", lambda values: values[::-1], cost=cost.allocate, since=EXTENSIONS
+    _late_method("slice", "list<A>, int, int -> list<A>", cut, cost=cost.allocate),
+    *(
+        _late_method("flatten", signature, flatten, cost=cost.flattened, guarded=False)
+        for signature in ("list<list<A>> -> list<A>", "list<dyn>, int -> list<dyn>")
     ),
+    _late_method("distinct", "list<A> -> list<A>", distinct, cost=cost.pairwise),
+    _late_method("reverse", "list<A> -> list<A>", lambda values: values[::-1], cost=cost.allocate),
     function("lists.range", "int -> list<int>", numbers, cost=cost.allocate, since=EXTENSIONS),
 )
 

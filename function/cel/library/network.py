@@ -1,4 +1,10 @@
-"""IP addresses and CIDR blocks."""
+"""IP addresses and CIDR blocks, as the API server's `library/ip.go` and `cidr.go` have them.
+
+Network drivers publish addresses as texts, and the API server admits these functions in every selector. Go's
+`net/netip` decides what parses; Python's `ipaddress` agrees with it but for two things, which are checked
+here. Neither a zone (`fe80::1%eth0`) nor an IPv4 address mapped to IPv6 is allowed by Kubernetes, and the
+length of a prefix is written without a sign or leading zeros.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
-from function.cel.library.declarations import function, method
+from function.cel.library.declarations import function, method, parses
 from function.cel.values import EvaluationError, Value
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
@@ -17,7 +23,7 @@ _BROADCAST = IPv4Address("255.255.255.255")
 
 
 class Ip:
-    """An address."""
+    """An address. Go compares it by value, also as the key of a map."""
 
     TYPE_NAME = "net.IP"
     __slots__ = ("address",)
@@ -38,7 +44,10 @@ class Ip:
 
 
 class Cidr:
-    """An address with the length of its network's prefix."""
+    """An address with the length of its network's prefix.
+
+    Bits behind the prefix may be set, until `masked`.
+    """
 
     TYPE_NAME = "net.CIDR"
     __slots__ = ("address", "bits")
@@ -94,29 +103,6 @@ def cidr(text: str) -> Cidr:
     return Cidr(parsed, int(bits))
 
 
-def is_ip(text: str) -> bool:
-    """Tell whether a text is an address."""
-    try:
-        ip(text)
-    except EvaluationError:
-        return False
-    return True
-
-
-def is_cidr(text: str) -> bool:
-    """Tell whether a text is a block."""
-    try:
-        cidr(text)
-    except EvaluationError:
-        return False
-    return True
-
-
-def is_canonical(text: str) -> bool:
-    """Tell whether an address is written as it would be printed."""
-    return str(_address(text)) == text
-
-
 def is_link_local_multicast(value: Ip) -> bool:
     """Tell whether the address is in 224.0.0.0/24 or ff02::/16, whatever its multicast flags."""
     if value.address.version == _V4:
@@ -152,9 +138,12 @@ ADDRESS, BLOCK = 1, 3
 
 DECLARATIONS = (
     function("ip", "string -> IP", ip, cost=cost.walk),
-    function("isIP", "string -> bool", is_ip, cost=cost.walk),
+    function("isIP", "string -> bool", parses(ip), cost=cost.walk),
     function(
-        "ip.isCanonical", "string -> bool", is_canonical, cost=lambda _result, text: tenth(2 * len(text))
+        "ip.isCanonical",
+        "string -> bool",
+        lambda text: str(_address(text)) == text,
+        cost=lambda _result, text: tenth(2 * len(text)),
     ),
     method("family", "IP -> int", lambda value: value.address.version),
     method("isUnspecified", "IP -> bool", lambda value: value.address.is_unspecified),
@@ -163,7 +152,7 @@ DECLARATIONS = (
     method("isLinkLocalUnicast", "IP -> bool", lambda value: value.address.is_link_local),
     method("isGlobalUnicast", "IP -> bool", is_global_unicast),
     function("cidr", "string -> CIDR", cidr, cost=cost.walk),
-    function("isCIDR", "string -> bool", is_cidr, cost=cost.walk),
+    function("isCIDR", "string -> bool", parses(cidr), cost=cost.walk),
     method(
         "containsIP",
         "CIDR, string -> bool",

@@ -1,4 +1,18 @@
-"""The operators: which types they take. What they do is in `function.cel.library.relations`."""
+"""The operators: what they do to values, and which types they take.
+
+Two halves. The functions work on values of any type, because through dyn the type only shows at run time
+(`GENERIC`). The declarations at the end say which types the check lets pass, and what runs when it is sure of
+them: for two ints, for example, Python's own comparison.
+
+The rules are cel-go's `common/types` (one file for each type) and `interpreter/attributes.go`:
+
+- numbers are equal by value across int, uint and double; everything else only within its type, and values of
+  different types are unequal, not an error. Kubernetes' own types are the exception: comparing one with a
+  value of another type is an error (`no_overload`);
+- an element that cannot be compared makes no list or map unequal, and is never found in one;
+- order exists within a type and among numbers; NaN has none;
+- integers overflow with an error, doubles follow IEEE 754, durations and timestamps stay in their range.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +21,7 @@ import operator
 from collections.abc import Callable
 
 from function.cel.library import charges as cost
-from function.cel.library.declarations import Overload, function
+from function.cel.library.declarations import function
 from function.cel.values import (
     INT64_MIN,
     NONE,
@@ -40,7 +54,9 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one
     if kind is str or kind is bool or kind is bytes:
         return kind is other and bool(one == two)
     if kind in NUMBERS:
-        return other in NUMBERS and _same_number(one, two)
+        if other not in NUMBERS:
+            return False
+        return float(one) == float(two) if kind is float or other is float else int(one) == int(two)
     if one is None or two is None:
         return one is two
     if kind is list:
@@ -61,7 +77,9 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one
     if kind in SPANS:
         return kind is other and bool(one.nanos == two.nanos)
     if kind is Optional:
-        return other is Optional and _same_optional(one, two)
+        if other is not Optional or not (one.present and two.present):
+            return other is Optional and bool(one.present == two.present)
+        return equal(one.value, two.value)
     if kind is TypeValue:
         return other is TypeValue and bool(one.name == two.name)
     if kind is not other:
@@ -69,34 +87,20 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one
     return bool(one.same(two))
 
 
-def _same_number(one: Value, two: Value) -> bool:
-    if type(one) is float or type(two) is float:
-        return float(one) == float(two)
-    return int(one) == int(two)
-
-
-def _not_unequal(one: Value, two: Value) -> bool:
-    """Tell whether an element passes in a list or map: an error in it does not make the whole unequal."""
-    try:
-        return equal(one, two)
-    except EvaluationError:
-        return True
-
-
 def _same_map(one: Map, two: Map) -> bool:
+    """Tell whether maps are equal. Each key of the first is looked up in both, as Go does."""
     if len(one.entries) != len(two.entries):
         return False
     for key, value in one.entries.values():
         first, entry = one.find(key), two.find(key)
-        if entry is None or not _not_unequal(value if first is None else first[1], entry[1]):
+        if entry is None:
             return False
+        try:
+            if not equal(value if first is None else first[1], entry[1]):
+                return False
+        except EvaluationError:  # As in lists.
+            continue
     return True
-
-
-def _same_optional(one: Optional, two: Optional) -> bool:
-    if not one.present or not two.present:
-        return one.present == two.present
-    return equal(one.value, two.value)
 
 
 def unequal(one: Value, two: Value) -> bool:
@@ -129,26 +133,6 @@ def order(one: Value, two: Value) -> int:
     return int(one > two) - int(one < two)
 
 
-def less(one: Value, two: Value) -> bool:
-    """Return `one < two`."""
-    return order(one, two) < 0
-
-
-def at_most(one: Value, two: Value) -> bool:
-    """Return `one <= two`."""
-    return order(one, two) <= 0
-
-
-def more(one: Value, two: Value) -> bool:
-    """Return `one > two`."""
-    return order(one, two) > 0
-
-
-def at_least(one: Value, two: Value) -> bool:
-    """Return `one >= two`."""
-    return order(one, two) >= 0
-
-
 def contains(value: Value, container: Value) -> bool:
     """Return `value in container`. An element that cannot be compared is not the one."""
     kind = type(container)
@@ -160,7 +144,10 @@ def contains(value: Value, container: Value) -> bool:
 
 
 def _in_list(value: Value, values: list[Value]) -> bool:
-    """Look for a value; a plain one with Python's own search, which only takes true for 1."""
+    """Look for a value. A plain one is looked for by Python's own search, which is quick.
+
+    To Python True is 1, and NaN is itself where it is one object; `is_equal` has the last word.
+    """
     start = 0
     if type(value) in EXACT or type(value) is float:
         if value not in values:
@@ -196,7 +183,10 @@ def _check_key(key: Value) -> None:
 
 
 def element(container: Value, key: Value) -> Value:
-    """Return `container[key]`."""
+    """Return `container[key]`.
+
+    A key of a type that no map can have is an error before anything is looked up.
+    """
     kind = type(container)
     if kind is not Optional:
         _check_key(key)
@@ -216,7 +206,7 @@ def element(container: Value, key: Value) -> Value:
 
 
 def optional_element(container: Value, key: Value) -> Optional:
-    """Return `container[?key]`."""
+    """Return `container[?key]`: nothing where there is no such key; what is no container holds nothing."""
     kind = type(container)
     if kind is Optional:
         return optional_element(container.value, key) if container.present else NONE
@@ -353,8 +343,12 @@ _COMPARED = (
     *((one, two) for one in ("int", "uint", "double") for two in ("int", "uint", "double")),
     *((kind, kind) for kind in ("string", "bytes", "timestamp", "duration")),
 )
-_ORDER = (("_<_", less), ("_<=_", at_most), ("_>_", more), ("_>=_", at_least))
-
+_ORDER: dict[str, Callable[..., Value]] = {
+    "_<_": lambda one, two: order(one, two) < 0,
+    "_<=_": lambda one, two: order(one, two) <= 0,
+    "_>_": lambda one, two: order(one, two) > 0,
+    "_>=_": lambda one, two: order(one, two) >= 0,
+}
 
 GENERIC: dict[str, Callable[..., Value]] = {
     "_==_": equal,
@@ -369,7 +363,7 @@ GENERIC: dict[str, Callable[..., Value]] = {
     "_*_": multiply,
     "_/_": divide,
     "_%_": remainder,
-    **dict(_ORDER),
+    **_ORDER,
 }
 """What an operator runs when the types only show at run time."""
 
@@ -382,47 +376,7 @@ _INTS: dict[str, Callable[..., Value]] = {
     "_-_": lambda one, two: int64(one - two),
     "_*_": lambda one, two: int64(one * two),
 }
-"""The same for two ints: loops spend their time here."""
-
-
-def _orders() -> list[Overload]:
-    return [
-        function(
-            name,
-            f"{one}, {two} -> bool",
-            _INTS[name] if one == two == "int" else run,
-            cost=cost.compare if one in _WALKED else 1,
-        )
-        for name, run in _ORDER
-        for one, two in _COMPARED
-    ]
-
-
-def _arithmetic() -> list[Overload]:
-    """Declare arithmetic, in the order of cel-go: the first that fits binds what nothing else binds."""
-    return [
-        function("_+_", "bytes, bytes -> bytes", add, cost=cost.walk_both),
-        function("_+_", "double, double -> double", add),
-        function("_+_", "duration, duration -> duration", add),
-        function("_+_", "duration, timestamp -> timestamp", add),
-        function("_+_", "timestamp, duration -> timestamp", add),
-        function("_+_", "int, int -> int", _INTS["_+_"]),
-        function("_+_", "list<A>, list<A> -> list<A>", add, cost=cost.join_lists),
-        function("_+_", "string, string -> string", add, cost=cost.walk_both),
-        function("_+_", "uint, uint -> uint", add),
-        function("_-_", "double, double -> double", subtract),
-        function("_-_", "duration, duration -> duration", subtract),
-        function("_-_", "int, int -> int", _INTS["_-_"]),
-        function("_-_", "timestamp, duration -> timestamp", subtract),
-        function("_-_", "timestamp, timestamp -> duration", subtract),
-        function("_-_", "uint, uint -> uint", subtract),
-        function("_*_", "double, double -> double", multiply),
-        function("_*_", "int, int -> int", _INTS["_*_"]),
-        function("_*_", "uint, uint -> uint", multiply),
-        *(function("_/_", f"{kind}, {kind} -> {kind}", divide) for kind in ("double", "int", "uint")),
-        *(function("_%_", f"{kind}, {kind} -> {kind}", remainder) for kind in ("int", "uint")),
-        *(function("-_", f"{kind} -> {kind}", minus) for kind in ("double", "int")),
-    ]
+"""The same for two ints, of which the check is sure: loops spend their time here."""
 
 
 DECLARATIONS = (
@@ -439,6 +393,36 @@ DECLARATIONS = (
     function("_[?_]", "optional<list<A>>, int -> optional<A>", optional_element),
     function("_[?_]", "map<A, B>, A -> optional<B>", optional_element),
     function("_[?_]", "optional<map<A, B>>, A -> optional<B>", optional_element),
-    *_orders(),
-    *_arithmetic(),
+    *(
+        function(
+            name,
+            f"{one}, {two} -> bool",
+            _INTS[name] if one == two == "int" else run,
+            cost=cost.compare if one in _WALKED else 1,
+        )
+        for name, run in _ORDER.items()
+        for one, two in _COMPARED
+    ),
+    # Arithmetic, in the order of cel-go: the first that fits binds what nothing else binds.
+    function("_+_", "bytes, bytes -> bytes", add, cost=cost.walk_both),
+    function("_+_", "double, double -> double", add),
+    function("_+_", "duration, duration -> duration", add),
+    function("_+_", "duration, timestamp -> timestamp", add),
+    function("_+_", "timestamp, duration -> timestamp", add),
+    function("_+_", "int, int -> int", _INTS["_+_"]),
+    function("_+_", "list<A>, list<A> -> list<A>", add, cost=cost.join_lists),
+    function("_+_", "string, string -> string", add, cost=cost.walk_both),
+    function("_+_", "uint, uint -> uint", add),
+    function("_-_", "double, double -> double", subtract),
+    function("_-_", "duration, duration -> duration", subtract),
+    function("_-_", "int, int -> int", _INTS["_-_"]),
+    function("_-_", "timestamp, duration -> timestamp", subtract),
+    function("_-_", "timestamp, timestamp -> duration", subtract),
+    function("_-_", "uint, uint -> uint", subtract),
+    function("_*_", "double, double -> double", multiply),
+    function("_*_", "int, int -> int", _INTS["_*_"]),
+    function("_*_", "uint, uint -> uint", multiply),
+    *(function("_/_", f"{kind}, {kind} -> {kind}", divide) for kind in ("double", "int", "uint")),
+    *(function("_%_", f"{kind}, {kind} -> {kind}", remainder) for kind in ("int", "uint")),
+    *(function("-_", f"{kind} -> {kind}", minus) for kind in ("double", "int")),
 )

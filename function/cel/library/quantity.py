@@ -1,8 +1,22 @@
 """Kubernetes quantities, exactly: what parses, how it rounds, and which of its two forms a number is in.
 
+Why so exact: "at least 80Gi of memory" is what most selectors ask. A number that is read, rounded or compared
+otherwise than in Kubernetes places a replica where its claim never binds.
+
+The rules are those of `k8s.io/apimachinery/pkg/api/resource` (`quantity.go`, `amount.go`, `suffix.go`), and
+the functions those of the API server's `library/quantity.go`. The grammar is looser than its documentation:
+`Mi`, `.` and `-` are zero, while `1K` and ` 1` do not parse. Values below nano round away from zero; binary
+suffixes stop at 2^63 - 1, decimal ones do not.
+
 A quantity is in the int64 form (a 64-bit number times a power of ten) or in the decimal form (any number).
 Which one shows: only the int64 form converts to an integer, and comparing an int64 receiver with a decimal
-operand turns the receiver decimal for the rest of the evaluation.
+operand turns the receiver decimal for the rest of the evaluation. So a selector that can tell the forms apart
+(`FORM_MATTERS`) gets copies of its own; all others share one value with every thread.
+
+One limit is ours: exponents beyond `MAX_EXPONENT` are refused. Kubernetes takes them and computes for
+minutes.
+
+Semantic versions stand here too: the other opaque type that devices publish.
 """
 
 from __future__ import annotations
@@ -12,7 +26,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from function.cel.library import charges as cost
-from function.cel.library.declarations import Overload, function, method
+from function.cel.library.declarations import Overload, function, method, parses
 from function.cel.values import INT64_MAX, INT64_MIN, EvaluationError, Value, is_int64, is_uint64, no_overload
 
 DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -62,7 +76,7 @@ class Quantity:
         return (self.cell[0] > 0) - (self.cell[0] < 0)
 
     def order(self, other: Quantity) -> int:
-        """Return -1, 0 or 1 as this is less than, equal to or more than the other."""
+        """Return -1, 0 or 1 as this is less than, equal to or more than the other; exact in either form."""
         (one, power), (two, other_power) = self.cell, other.cell
         if power != other_power:
             lowest = min(power, other_power)
@@ -137,7 +151,10 @@ def _power_of_ten(power: int) -> float:
 
 
 def _small_sum(one: list[int], two: list[int], sign: int) -> list[int] | None:
-    """Add in the int64 form; None when it overflows."""
+    """Add in the int64 form; None when it overflows (`int64Amount.Add` and `Sub`).
+
+    `Sub` negates its operand, which of the smallest number is itself: a fault that is part of the rule.
+    """
     (left, power), (right, other_power) = one, two
     right = right if sign > 0 or right == INT64_MIN else -right
     if right == 0:
@@ -179,7 +196,7 @@ def quantity(text: str) -> Quantity:
 
 
 def _scale(suffix: str, text: str) -> tuple[int, int]:
-    """Return the power of ten and the power of two that a suffix means."""
+    """Return the power of ten and the power of two that a suffix means (`suffixer` in Kubernetes)."""
     if suffix in DECIMAL:
         return DECIMAL[suffix], 0
     if suffix in BINARY:
@@ -194,7 +211,11 @@ def _scale(suffix: str, text: str) -> tuple[int, int]:
 
 
 def _int64_form(digits: str, fraction: str, power: int, shift: int) -> tuple[int, int] | None:
-    """Return (number, exponent) if Kubernetes keeps this number in the int64 form."""
+    """Return (number, exponent) if Kubernetes keeps this number in the int64 form.
+
+    `ParseQuantity` estimates the digits before it computes: a binary suffix takes three tenths of a digit for
+    each power of two. So `7Ei`, which would fit, is in the decimal form; the estimate is part of the rule.
+    """
     if shift:
         room = DIGITS - 3 - len(digits) - shift * 3 // 10 - 1 if not fraction else -1
     else:
@@ -223,13 +244,7 @@ def _int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def is_quantity(text: str) -> bool:
-    """Tell whether a text parses as a quantity."""
-    try:
-        quantity(text)
-    except EvaluationError:
-        return False
-    return True
+is_quantity = parses(quantity)
 
 
 def as_integer(value: Quantity) -> int:
@@ -240,22 +255,18 @@ def as_integer(value: Quantity) -> int:
     return number
 
 
-def _operand(value: Quantity | int) -> Quantity:
-    return value if isinstance(value, Quantity) else whole(value)
-
-
 def _sums(*, shares: bool) -> tuple[Overload, ...]:
     """Declare add and sub; `shares` as in `Quantity.plus`."""
-
-    def declare(name: str, sign: int, kind: str) -> Overload:
-        return method(
+    return tuple(
+        method(
             name,
             f"Quantity, {kind} -> Quantity",
-            lambda one, two: one.plus(_operand(two), sign, shares=shares),
+            lambda one, two, sign=sign: one.plus(
+                two if isinstance(two, Quantity) else whole(two), sign, shares=shares
+            ),
         )
-
-    return tuple(
-        declare(name, sign, kind) for name, sign in (("add", 1), ("sub", -1)) for kind in ("Quantity", "int")
+        for name, sign in (("add", 1), ("sub", -1))
+        for kind in ("Quantity", "int")
     )
 
 
@@ -279,7 +290,10 @@ FORM_MATTERS = frozenset({"asInteger", "isInteger", "asApproximateFloat", "add",
 """Functions that can tell the forms of a quantity apart, or change it."""
 
 
-# Semantic versions: strict 2.0, and the tolerant reading that `semver(text, true)` asks for.
+# Semantic versions: strict 2.0, and the tolerant reading that `semver(text, true)` asks for. The functions
+# are the API server's `library/semverlib.go`, which reads with github.com/blang/semver: three parts, no
+# leading v, no leading zeros; numbers of 64 bits without a sign, which `major` and its neighbours return with
+# one.
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _IDENTIFIERS = r"([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)"
@@ -342,7 +356,11 @@ def _number(digits: str, whole: str) -> int:
 
 
 def normalized(text: str) -> str:
-    """Strip one leading v, strip leading zeros, pad to three parts. Raises EvaluationError."""
+    """Strip one leading v, strip leading zeros, pad to three parts; nothing else. Raises EvaluationError.
+
+    `normalizeAndParse` of the API server. A part that is short and has a prerelease is ambiguous, and
+    refused.
+    """
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", _PARTS - 1)]
     if len(parts) < _PARTS and ("+" in parts[-1] or "-" in parts[-1]):
         raise EvaluationError(f"the short version {text!r} cannot have a prerelease or build metadata")
@@ -359,15 +377,6 @@ def _without_zeros(part: str) -> str:
 NORMALIZATION = "1.33"
 
 
-def is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002 - CEL calls it by position
-    """Tell whether a text parses as a version."""
-    try:
-        semver(text, normalize)
-    except EvaluationError:
-        return False
-    return True
-
-
 def _signed(number: int) -> int:
     """Return an unsigned number as Go converts it to int64."""
     return number - 2**64 if number > INT64_MAX else number
@@ -376,8 +385,8 @@ def _signed(number: int) -> int:
 SEMVER = (
     function("semver", "string -> Semver", semver, cost=cost.walk),
     function("semver", "string, bool -> Semver", semver, cost=cost.walk, since=NORMALIZATION),
-    function("isSemver", "string -> bool", is_semver, cost=cost.walk),
-    function("isSemver", "string, bool -> bool", is_semver, cost=cost.walk, since=NORMALIZATION),
+    function("isSemver", "string -> bool", parses(semver), cost=cost.walk),
+    function("isSemver", "string, bool -> bool", parses(semver), cost=cost.walk, since=NORMALIZATION),
     method("compareTo", "Semver, Semver -> int", Semver.compare),
     method("isGreaterThan", "Semver, Semver -> bool", lambda one, two: one.compare(two) > 0),
     method("isLessThan", "Semver, Semver -> bool", lambda one, two: one.compare(two) < 0),

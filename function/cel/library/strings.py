@@ -1,4 +1,17 @@
-"""Text: cel-go's string functions. Positions count characters, not bytes."""
+"""Text: cel-go's string functions, and regular expressions. Positions count characters, not bytes.
+
+The functions are cel-go's `ext/strings.go` at the version that Kubernetes enables (without `reverse`), and
+the API server's `library/regex.go`. Regular expressions are RE2's own library: no other engine has its
+syntax, and none is safe against a pattern that a user wrote. Python's strings are sequences of code points,
+as cel-go's runes are, so most functions are one call; the differences are at the edges:
+
+- an empty part is found at every position, also beyond the end (until Kubernetes 1.37);
+- a limit of zero parts or replacements means none, a negative one all;
+- white space is Unicode's, of which Python's `strip` has a few more.
+
+What could make a text much longer than it was is bounded before it is made (`LONGEST`): copying costs units
+only once it is done.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +62,18 @@ _QUIET.log_errors = False
 
 @lru_cache(maxsize=512)
 def compiled(pattern: str) -> re2._Regexp:
-    """Return a pattern ready to use. Raises EvaluationError."""
+    """Return a pattern ready to use. Raises EvaluationError.
+
+    Remembered for all programs: compiling one takes longer than most evaluations.
+    """
     if _reads_bytes(pattern):
         raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_complaint(error)}") from None
+        (complaint,) = error.args  # In bytes, as RE2 has it.
+        text = complaint.decode(errors="replace") if isinstance(complaint, bytes) else str(complaint)
+        raise EvaluationError(f"error parsing regexp: {text}") from None
 
 
 def _reads_bytes(pattern: str) -> bool:
@@ -67,12 +85,6 @@ def _reads_bytes(pattern: str) -> bool:
         end = pattern.find("\\E", at) if pattern.startswith("\\Q", at) else at
         at = pattern.find("\\", end + 2) if end >= 0 else -1
     return False
-
-
-def _complaint(error: re2.error) -> str:
-    """Return what RE2 says is wrong, which it says in bytes."""
-    (complaint,) = error.args
-    return complaint.decode(errors="replace") if isinstance(complaint, bytes) else str(complaint)
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -112,11 +124,8 @@ REGEX = (
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"} | {
-    "\\": "\\\\",
-    '"': '\\"',
-}
-_ESCAPES = str.maketrans(_QUOTED)
+_ESCAPES = str.maketrans(_SHORT)
+"""`strings.quote` escapes these and nothing else; what does not print stays."""
 SIZED = frozenset({str, bytes, list, Map})
 LONGEST = 10 * cost.LIMIT
 """Characters: walking through a longer text would cost more than an evaluation may."""
@@ -204,11 +213,6 @@ def join(parts: list[Value], separator: str = "") -> str:
     return separator.join(parts)
 
 
-def quote(text: str) -> str:
-    """Return the text as a literal."""
-    return '"' + text.translate(_ESCAPES) + '"'
-
-
 def length(value: Value) -> int:
     """Return how many characters, bytes, elements or entries there are."""
     if type(value) not in SIZED:
@@ -256,5 +260,7 @@ DECLARATIONS = (
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost=cost.walk),
     method("join", "list<string> -> string", join, cost=cost.joined),
     method("join", "list<string>, string -> string", join, cost=cost.joined),
-    function("strings.quote", "string -> string", quote, cost=cost.walk),
+    function(
+        "strings.quote", "string -> string", lambda text: f'"{text.translate(_ESCAPES)}"', cost=cost.walk
+    ),
 )

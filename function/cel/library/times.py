@@ -1,4 +1,13 @@
-"""Timestamps and durations as text and as calendar fields, in whole nanoseconds since 1970."""
+"""Timestamps and durations as text and as calendar fields, in whole nanoseconds since 1970.
+
+No device publishes a time, but the API server admits them, so they mean the same here. The rules are cel-go's
+`common/types/timestamp.go` and `duration.go`, and of Go's `time` package what these call: `time.Parse` with
+RFC 3339, which takes an hour of one digit and a comma before the fraction, and `time.ParseDuration`, which
+takes `1h30m`, `1.5h` and `-0`. Python's `datetime` has microseconds and no year 0, so the calendar is
+computed here.
+
+Limit: a named time zone (`Europe/Berlin`) needs a database that the core does not read; it is an error.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +17,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
-from function.cel.library.declarations import Overload, method
+from function.cel.library.declarations import method
 from function.cel.values import NANO, Duration, EvaluationError, Timestamp
 
 DAY = 86_400
@@ -46,14 +55,10 @@ class Date(NamedTuple):
     day_of_year: int
 
 
-def is_leap(year: int) -> bool:
-    """Tell whether the year has a 29th of February."""
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
 def days_in(year: int, month: int) -> int:
     """Return the number of days of a month."""
-    return _LENGTHS[month - 1] + (month == 2 and is_leap(year))  # noqa: PLR2004 - February
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return _LENGTHS[month - 1] + (leap and month == 2)  # noqa: PLR2004 - February
 
 
 def days_before(year: int) -> int:
@@ -63,7 +68,10 @@ def days_before(year: int) -> int:
 
 
 def date_of(nanos: int, offset: int = 0) -> Date:
-    """Return the calendar fields of a point in time, `offset` seconds east of UTC."""
+    """Return the calendar fields of a point in time, `offset` seconds east of UTC.
+
+    The year is guessed from the mean length of one and corrected, by one year at most.
+    """
     days, second = divmod(nanos // NANO + offset, DAY)
     year = 1970 + days * 400 // 146_097
     while days_before(year) > days:
@@ -104,17 +112,14 @@ def format_timestamp(time: Timestamp) -> str:
     """Return the RFC 3339 text of a timestamp, in the zone it was written in."""
     date = date_of(time.nanos, time.offset)
     day = f"{date.year:04}-{date.month:02}-{date.day:02}"
-    clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}{_fraction(time.nanos % NANO)}"
-    return f"{day}T{clock}{_zone(time.offset)}"
-
-
-def _zone(offset: int) -> str:
-    minutes = abs(offset) // 60
-    return f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" if offset else "Z"
-
-
-def _fraction(nanos: int) -> str:
-    return f".{nanos:09}".rstrip("0") if nanos else ""
+    clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}"
+    nanos, offset, zone = time.nanos % NANO, time.offset, "Z"
+    if nanos:
+        clock += f".{nanos:09}".rstrip("0")
+    if offset:
+        minutes = abs(offset) // 60
+        zone = f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+    return f"{day}T{clock}{zone}"
 
 
 def parse_duration(text: str) -> Duration:
@@ -208,34 +213,29 @@ def _milliseconds_of(duration: Duration) -> int:
     return -count if duration.nanos < 0 else count
 
 
-def _part(read: Callable[[Date], int]) -> Callable[..., int]:
-    return lambda time, zone="UTC": read(date_of(time.nanos, zone_offset(zone)))
-
-
 def _milliseconds(time: Timestamp, zone: str = "UTC") -> int:
     zone_offset(zone)
     return time.nanos % NANO // MILLI
 
 
-def _calendar() -> list[Overload]:
-    parts = {name: _part(read) for name, read in PARTS.items()} | {"getMilliseconds": _milliseconds}
-    return [
-        method(name, signature, run)
-        for name, run in parts.items()
-        for signature in ("timestamp -> int", "timestamp, string -> int")
-    ]
-
-
-def _spans() -> list[Overload]:
-    units = (("getHours", 3600 * NANO), ("getMinutes", 60 * NANO), ("getSeconds", NANO))
-    return [
-        method(name, "duration -> int", lambda duration, unit=unit: int(part_of(duration, unit)))
-        for name, unit in units
-    ]
-
+_CALENDAR: dict[str, Callable[..., int]] = {
+    **{
+        name: lambda time, zone="UTC", read=read: read(date_of(time.nanos, zone_offset(zone)))
+        for name, read in PARTS.items()
+    },
+    "getMilliseconds": _milliseconds,
+}
+_SPANS = {"getHours": 3600 * NANO, "getMinutes": 60 * NANO, "getSeconds": NANO}
 
 DECLARATIONS = (
-    *_calendar(),
-    *_spans(),
+    *(
+        method(name, signature, run)
+        for name, run in _CALENDAR.items()
+        for signature in ("timestamp -> int", "timestamp, string -> int")
+    ),
+    *(
+        method(name, "duration -> int", lambda duration, unit=unit: int(part_of(duration, unit)))
+        for name, unit in _SPANS.items()
+    ),
     method("getMilliseconds", "duration -> int", _milliseconds_of),
 )

@@ -1,12 +1,17 @@
 """URLs, by the rules of Go's `net/url`: an absolute URI or an absolute path.
 
+The functions are the API server's `library/urls.go`; what parses, and which words say what is wrong, is
+`url.ParseRequestURI`. Python's `urllib` cannot stand in: it accepts nearly every text, and keeps
+another notion of what is escaped. Order matters throughout, because the first thing that is wrong is the one
+that is reported.
+
 Go works on bytes, and so does this: inside, a text has one character for each byte of its UTF-8.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from ipaddress import IPv6Address
 from typing import NoReturn
 
@@ -30,7 +35,10 @@ _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _PORT = re.compile(r"(:[0-9]*)?")
 _ASCII = 0x80
+_BEYOND_ASCII = frozenset(map(chr, range(_ASCII, 0x100)))
+"""The bytes of a host that may be escaped."""
 _ZONE = "%25"
+"""Begins the zone of an IPv6 address: a percent sign, itself escaped."""
 _ESCAPED = 3
 
 
@@ -116,6 +124,7 @@ class Url:
         return made + (f"#{self.escaped_fragment}" if self.fragment else "")
 
     def _authority(self) -> str:
+        """Return user and host with the slashes before them, as Go's `URL.String` puts them together."""
         if not (self.scheme or self.host or self.user is not None):
             return ""
         if self.without_host and not self.host and self.user is None:
@@ -126,6 +135,7 @@ class Url:
         return made + _escaped(self.host, HOST)
 
     def _rooted_path(self, *, is_first: bool) -> str:
+        """Return the path, so that it cannot be read as a host or a scheme where none is written."""
         path = self.escaped_path
         if path and path[0] != "/" and self.host:
             return f"/{path}"
@@ -145,6 +155,7 @@ def _unescaped(content: str) -> str:
 
 
 def _fail(problem: str) -> NoReturn:
+    """Refuse a URL, in Go's words."""
     raise EvaluationError(problem)
 
 
@@ -188,6 +199,7 @@ def _without_scheme_and_query(made: Url, content: str) -> str:
 
 
 def _refuse_relative(rest: str, *, absolute: bool) -> None:
+    """Refuse a path that begins without a slash; a colon in its first part would read as a scheme."""
     if rest.startswith("/"):
         return
     if absolute:
@@ -208,6 +220,10 @@ def _authority_of(scheme: str, authority: str) -> tuple[tuple[str, ...] | None, 
 
 
 def _host(scheme: str, host: str) -> str:
+    """Return the host, unescaped, with its port.
+
+    Only of http and https may no colon stand before the port.
+    """
     bracket = host.rfind("[")
     if bracket > 0:
         _fail("invalid IP-literal")
@@ -218,7 +234,7 @@ def _host(scheme: str, host: str) -> str:
         colon = host.rfind(":")
     if colon >= 0 and not _PORT.fullmatch(host[colon:]):
         _fail(f"invalid port {quoted(_text(host[colon:]))} after host")
-    return _unescaped_host(host)
+    return _unescaped_where(host, _BEYOND_ASCII)
 
 
 def _literal_host(host: str) -> str:
@@ -230,7 +246,9 @@ def _literal_host(host: str) -> str:
     if not _PORT.fullmatch(port):
         _fail(f"invalid port {quoted(_text(port))} after host")
     name, zone, rest = host[1:closing].partition(_ZONE)
-    literal = _unescaped_host(name) + (_unescaped_zone(zone + rest) if zone else "")
+    literal = _unescaped_where(name, _BEYOND_ASCII)
+    if zone:  # A space may be escaped there, and what a host may hold.
+        literal += _unescaped_where(zone + rest, HOST | {" "})
     try:
         IPv6Address(_text(literal))
     except ValueError:
@@ -238,29 +256,19 @@ def _literal_host(host: str) -> str:
     return f"[{literal}]{port}"
 
 
-def _unescaped_host(content: str) -> str:
-    """Unescape a host, in which only bytes beyond ASCII may be escaped."""
-    return _unescaped_where(content, lambda byte: ord(byte) >= _ASCII)
+def _unescaped_where(content: str, may_be_escaped: frozenset[str]) -> str:
+    """Unescape a part of a host.
 
-
-def _unescaped_zone(content: str) -> str:
-    """Unescape a zone, in which a space may be escaped, and what a host may hold."""
-    return _unescaped_where(content, lambda byte: byte == " " or byte in HOST)
-
-
-def _unescaped_where(content: str, may_be_escaped: Callable[[str], bool]) -> str:
+    Anything escaped that need not be is refused, then what may not stand there.
+    """
     for match in _ESCAPE.finditer(content):
-        if match[0] != _ZONE and not may_be_escaped(chr(int(match[1], 16))):
+        if match[0] != _ZONE and chr(int(match[1], 16)) not in may_be_escaped:
             _fail(f"invalid URL escape {quoted(match[0])}")
     unescaped = _unescaped(content)
-    _refuse_in_host(_ESCAPE.sub("", content))
-    return unescaped
-
-
-def _refuse_in_host(content: str) -> None:
-    for byte in content:
+    for byte in _ESCAPE.sub("", content):
         if ord(byte) < _ASCII and byte not in HOST:
             _fail(f"invalid character {quoted(byte)} in host name")
+    return unescaped
 
 
 def url_problem(text: str) -> str | None:
@@ -287,11 +295,6 @@ def url(text: str) -> Url:
     return made
 
 
-def is_url(text: str) -> bool:
-    """Tell whether a text is a URL."""
-    return url_problem(text) is None
-
-
 def query(made: Url) -> Map:
     """Return the parameters of the query, each with its values; Go leaves out badly written ones."""
     parameters: dict[str, list[str]] = {}
@@ -304,7 +307,7 @@ def query(made: Url) -> Map:
 
 DECLARATIONS = (
     function("url", "string -> URL", url, cost=cost.walk),
-    function("isURL", "string -> bool", is_url, cost=cost.walk),
+    function("isURL", "string -> bool", lambda text: url_problem(text) is None, cost=cost.walk),
     method("getScheme", "URL -> string", lambda made: made.scheme),
     method("getHost", "URL -> string", lambda made: _text(made.host)),
     method("getHostname", "URL -> string", lambda made: _text(made.hostname)),
