@@ -367,6 +367,7 @@ class PlacementPolicy(Model):
     alternative_policy: Literal["PreferFirst", "ClusterFirst"] | None = None
     cache: Literal["Footprint", "Prefer", "Require"] | None = None
     evacuate: Evacuate | None = None
+    priority_class_name: str | None = None
 
     @field_validator("rollout")
     @classmethod

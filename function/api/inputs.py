@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from function.api.deployment import PlacementPolicy
 from function.api.fault import Malformed, shown
-from function.api.model import CelVersion, Flag, Model, Name, Whole
+from function.api.model import CelVersion, Flag, Model, Name, Whole, refuse_twice
 from function.api.names import CLUSTER_GATEWAY, DEFAULT_PORTS, SYSTEM_NAMESPACE
 from function.boundary import Request, text_at
 
@@ -110,6 +110,15 @@ class Defaults(StepInput):
     placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
 
 
+class PriorityClass(StepInput):
+    """A class of deployments: whose turn comes first where several wait."""
+
+    name: Name
+    value: Annotated[Whole, Field(ge=1, le=1_000_000_000)]
+    namespaces: tuple[Name, ...] | None = None
+    """The namespaces whose deployments may name it; every one where it is not set."""
+
+
 class SchedulerConfig(StepInput):
     """The function's input; every field is optional."""
 
@@ -128,6 +137,7 @@ class SchedulerConfig(StepInput):
     """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
     scale_selector: Literal["None", "Status"] = "None"
     """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
+    priority_classes: tuple[PriorityClass, ...] = ()
 
     @model_validator(mode="after")
     def _order_needs_replicas(self) -> SchedulerConfig:
@@ -136,6 +146,11 @@ class SchedulerConfig(StepInput):
                 "capacity: Published cannot be combined with coordination: GlobalOrder, which places the"
                 " deployments of the fleet from all its replicas"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _unique(self) -> SchedulerConfig:
+        refuse_twice("priorityClasses", [priority_class.name for priority_class in self.priority_classes])
         return self
 
     @property

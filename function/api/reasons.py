@@ -290,6 +290,8 @@ _ROWS = {
         *_progress("AllReplicasUpdated", "RollingOut", "RolloutPaused", "UpdateHeld"),
         *_progress("CapacityRespected"),
         *_problems("PoolOvercommitted"),
+        *_progress("PriorityResolved"),
+        *_problems("PriorityClassUnknown", "PriorityClassForbidden"),
     ),
     "ModelReplica": (
         *_milestones(Accepted="The model is accepted"),

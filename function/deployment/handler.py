@@ -128,7 +128,7 @@ def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snaps
     config, fault = _config(request)
     fleets = read_snapshots(request, deployment, reuse, thorough=config.coordinates, shared=shared)
     is_coordinated = config.coordination == "GlobalOrder" and fleets.whole is not None
-    peers = read_peers(request, deployment, reuse) if is_coordinated else ListedPeers()
+    peers = read_peers(request, deployment, reuse, config) if is_coordinated else ListedPeers()
     return Snapshot(request, composite, deployment, config, fault, fleets, peers, optional(request))
 
 

@@ -61,7 +61,9 @@ for every field that is not named."""
 
 STRIPPED = "(stripped)"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
-OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})
+OUR_CONDITIONS = frozenset(
+    {"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected", "PriorityResolved"}
+)
 """Conditions of a deployment that are compared with those of the answer, message included."""
 
 
@@ -257,6 +259,7 @@ _ENGINE: Mapping[str, Allowed] = {
 }
 _PLACEMENT: Mapping[str, Allowed] = {
     **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy", "cache"),
+    **fields("priorityClassName"),
     "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
     "preferences": {**fields("weight", "cel", "maxCentsPerHour"), "matchLabels": subtree},
     "disruption": fields("maxUnavailable", "maxSurge"),
@@ -334,6 +337,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
             **_TYPE,
             **fields("explain", "overcommit", "coordination", "capacity", "searchBudget", "celVersion"),
             **fields("scaleSelector"),
+            "priorityClasses": fields("name", "value", "namespaces"),
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),
         }

@@ -14,6 +14,7 @@ from function.api.deployment import PlacementPolicy
 from function.api.model import conditions_of, mapping, mappings, number
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
+from function.api.priority import Priority
 from function.api.text import latest, listed
 from function.api.workload import SERVING, serving_digest
 from function.boundary import Document, Resolution, Shape, Unreadable
@@ -344,6 +345,7 @@ class Peers:
 
 
 NO_PEERS = Peers()
+NO_PRIORITY = Priority()
 NO_ROLLOUT = Serving(by_template=False)
 
 
@@ -364,6 +366,7 @@ class SchedulingInput:
     """The deployments that place before this one, where placing is coordinated."""
     serving: Serving = NO_ROLLOUT
     """Which of the own replicas count as in service."""
+    priority: Priority = NO_PRIORITY
 
 
 def scheduling_input(
@@ -397,7 +400,16 @@ def scheduling_input(
     surges = policy.disruption is not None and policy.disruption.max_surge > 0
     serving = Serving(by_template=policy.rollout is not None or surges)
     return SchedulingInput(
-        deployment, policy, selectors, config, fleet, evaluations, config_fault, peers, serving
+        deployment,
+        policy,
+        selectors,
+        config,
+        fleet,
+        evaluations,
+        config_fault,
+        peers,
+        serving,
+        Priority.of_deployment(config, deployment),
     )
 
 

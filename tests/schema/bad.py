@@ -339,6 +339,7 @@ BAD = [
     _deployment(
         "spec.placement", {"preferences": [{"weight": 0, "cel": "true"}]}, "minimum", "a wish without weight"
     ),
+    _deployment("spec.placement", {"priorityClassName": "Gold"}, "does not match", "no name of a class"),
     _deployment("spec.placement", {"maxReplicasPerCluster": 0}, "minimum", "a cluster that may host none"),
     _deployment(
         "spec.placement",

@@ -21,7 +21,7 @@ PLACES = {
 """What a block is a piece of, when it is not a whole object."""
 KEPT = {"member": ("template",)}
 """What a piece leaves to the object it is put in."""
-PAGES = "".join((ROOT / "docs" / name).read_text() for name in ("api.md", "your-model.md"))
+PAGES = "".join((ROOT / "docs" / name).read_text() for name in ("api.md", "your-model.md", "priority.md"))
 BLOCKS = re.findall(r"```yaml\n# ([^\n]+)\n(.*?)```", PAGES, re.DOTALL)
 
 

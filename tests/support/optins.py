@@ -25,6 +25,10 @@ DISRUPTIONS: tuple[Plain, ...] = (
     {"maxUnavailable": 1, "maxSurge": 2},
     {"maxSurge": 1},
 )
+CLASSES: list[Plain] = [
+    {"name": "high", "value": 100},
+    {"name": "low", "value": 1, "namespaces": ["research"]},
+]
 ROOT = "resource.kubernetes.io/pcieRoot"
 NET = "example.com/net"
 FAST: Plain = {NET: {"string": "ib-2"}, "modelplane.ai/centsPerNodeHour": {"int": 700}}
@@ -180,6 +184,7 @@ def policy(draw: Source, parent: Plain) -> None:
         "disruption": draw.choice(DISRUPTIONS),
         "rollout": {"maxUnavailable": draw.choice((1, 1, 2))},
         "alternativePolicy": draw.choice(("PreferFirst", "ClusterFirst")),
+        "priorityClassName": draw.choice(("high", "low", "gone")),
     }
     chosen = {name: value for name, value in stated.items() if draw.odds(0.3)}
     if chosen.get("disruption", {}).get("maxSurge") and draw.odds(0.3):
@@ -214,6 +219,8 @@ def _with_input(draw: Source, made: World) -> World:
         given["defaults"] = {"placement": {"strategy": "BinPack", "maxReplicasPerCluster": 3}}
     if draw.odds(0.04):
         given["searchBudgett"] = 7
+    if draw.odds(0.3):
+        given["priorityClasses"] = CLASSES
     more = {}
     if draw.odds(0.25):
         given["coordination"] = "GlobalOrder"
@@ -237,4 +244,6 @@ def _peers(draw: Source, made: World) -> dict[str, list[Plain]]:
 def _peer(draw: Source, name: str, namespace: str) -> Plain:
     peer = build.deployment(name, draw.choice((1, 2, 3)), [engine(draw, "main")], namespace=namespace)
     peer["metadata"]["creationTimestamp"] = draw.choice(("2026-02-01T08:00:00Z", "2026-04-01T08:00:00Z"))
+    if draw.odds(0.4):
+        peer["spec"]["placement"] = {"priorityClassName": draw.choice(("high", "low"))}
     return peer

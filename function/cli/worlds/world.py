@@ -15,9 +15,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from function.api import Malformed, SchedulerConfig
 from function.api import replica as replica_api
+from function.api.model import string
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
+from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import ChargedClusters, complete_all
@@ -81,10 +84,7 @@ def world_of(manifests: Manifests) -> World:
     completed = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
     return World(
-        deployments=sorted(
-            manifests["ModelDeployment"],
-            key=lambda one: turn(str(one.metadata.get("creationTimestamp") or ""), *one.identity),
-        ),
+        deployments=_in_turn(manifests["ModelDeployment"], configs[0].content if configs else None),
         clusters=completed.clusters,
         replicas=[manifest.content for manifest in manifests["ModelReplica"]],
         endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
@@ -93,6 +93,24 @@ def world_of(manifests: Manifests) -> World:
         assumptions=completed.assumptions,
         faults=completed.faults,
     )
+
+
+def _in_turn(deployments: Iterable[Manifest], config: dict[str, Any] | None) -> list[Manifest]:
+    """Sort deployments as they take their turn: by the value of their class, then the oldest first."""
+    try:
+        settings = SchedulerConfig.parse(config or {})
+    except Malformed:
+        settings = SchedulerConfig()
+
+    def order(manifest: Manifest) -> tuple[int, str, str, str]:
+        stated = map_at(manifest.spec, "placement").get("priorityClassName")
+        priority = Priority.of(settings, manifest.namespace, string(stated) or None)
+        return (
+            -priority.value,
+            *turn(string(manifest.metadata.get("creationTimestamp")), *manifest.identity),
+        )
+
+    return sorted(deployments, key=order)
 
 
 def _key(content: dict[str, Any]) -> str | None:

@@ -371,7 +371,7 @@ def degraded_text(clusters: Sequence[DegradedCluster]) -> str:
 
 
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
-CAPACITY = "CapacityRespected"
+CAPACITY, PRIORITY = "CapacityRespected", "PriorityResolved"
 WAITED_FOR = 4
 """How many undelivered requirements a message names."""
 
@@ -530,6 +530,49 @@ def unresolved_capacity(why: str) -> Condition:
     return Condition(CAPACITY, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
+def priority_resolved(decision: Decision) -> Condition:
+    """PriorityResolved: which class the deployment has, and why it counts as having none."""
+    inputs = decision.inputs
+    if inputs.config_fault:
+        return unresolved_priority("the function's input is invalid")
+    priority = inputs.priority
+    if not priority.exists:
+        classes = listed(sorted(named.name for named in inputs.config.priority_classes), SHOWN)
+        exist = f"the classes are {classes}" if classes else "the function's input has none"
+        text = f'There is no priority class "{priority.name}" ({exist}): it counts as the lowest'
+        return Condition(PRIORITY, status=False, reason="PriorityClassUnknown", message=one_line(text))
+    if not priority.allowed:
+        where = f"namespace {inputs.deployment.namespace}"
+        text = f'Priority class "{priority.name}" is not for {where}: it counts as the lowest'
+        return Condition(PRIORITY, status=False, reason="PriorityClassForbidden", message=one_line(text))
+    text = f"{priority.name}, value {priority.value}" if priority.name else "No class, which is the lowest"
+    return Condition(PRIORITY, status=True, reason="PriorityResolved", message=one_line(text))
+
+
+def unresolved_priority(why: str) -> Condition:
+    """PriorityResolved while nothing can be said of it."""
+    return Condition(PRIORITY, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
+
+
+def tells_priority(request: Request) -> bool:
+    """Tell whether PriorityResolved is returned: where there are classes, or one is named, and ever after."""
+    stated = request.input or {}
+    defaults = mapping(mapping(stated.get("defaults")).get("placement"))
+    if stated.get("priorityClasses") or defaults.get("priorityClassName"):
+        return True
+    try:
+        composite = request.composite.project(
+            {
+                "spec": {"placement": {"priorityClassName": None}},
+                "status": {"conditions": {"type": None}},
+            }
+        )
+    except Unreadable:
+        return False
+    named = mapping(mapping(composite.get("spec")).get("placement")).get("priorityClassName")
+    return bool(named) or PRIORITY in conditions_before(mapping(composite.get("status")))
+
+
 def tells_capacity(request: Request) -> bool:
     """Tell whether CapacityRespected is returned: where the input coordinates or reads sums, and ever after.
 
@@ -565,6 +608,7 @@ def optional(request: Request) -> tuple[str, ...]:
     return (
         *((UPDATED,) if tells_rollout(request) else ()),
         *((CAPACITY,) if tells_capacity(request) else ()),
+        *((PRIORITY,) if tells_priority(request) else ()),
     )
 
 
@@ -582,5 +626,6 @@ def conditions(
         ready(decision, routable),
         replicas_updated(decision) if UPDATED in requested else None,
         capacity_respected(decision) if CAPACITY in requested else None,
+        priority_resolved(decision) if PRIORITY in requested else None,
     )
     return tuple(condition for condition in stated if condition is not None)

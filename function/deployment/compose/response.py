@@ -24,6 +24,7 @@ from function.boundary import (
 from function.deployment.compose import replicas
 from function.deployment.compose.conditions import (
     CAPACITY,
+    PRIORITY,
     READY,
     SCHEDULED,
     UPDATED,
@@ -31,6 +32,7 @@ from function.deployment.compose.conditions import (
     conditions,
     optional,
     unresolved_capacity,
+    unresolved_priority,
     unresolved_rollout,
 )
 from function.deployment.compose.replicas import EmittedEngines, endpoints, kept_replica, placed_replica
@@ -137,6 +139,7 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
         Condition(READY, status=False, reason="ModelStarting", message=text),
         unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in requested else None,
         unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in requested else None,
+        unresolved_priority("the ModelDeployment cannot be read") if PRIORITY in requested else None,
     )
     return Response(
         requirements=requirements,

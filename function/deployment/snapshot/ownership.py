@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from function.api import ModelCache, ModelDeployment, ModelReplica
+from function.api import ModelCache, ModelDeployment, ModelReplica, SchedulerConfig
 from function.api import replica as replica_api
 from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
-from function.api.ownership import Owner, OwnReplica, order, turn
+from function.api.ownership import Owner, OwnReplica, order
+from function.api.priority import turn_of
 from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.memo import parts_of
@@ -238,19 +239,17 @@ class ListedPeers:
         )
 
 
-def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse) -> ListedPeers:
+def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse, config: SchedulerConfig) -> ListedPeers:
     """Read the deployments that come before ours in the canonical order."""
     requirements = {name: resolution(request, name) for name in (DEPLOYMENTS, CACHES)}
     if Resolution.UNRESOLVED in requirements.values():
         return ListedPeers(requirements)
-    earlier = sorted(
-        (
-            deployment
-            for deployment in _read(request, DEPLOYMENTS, reuse, _deployment)
-            if _before(deployment, ours)
-        ),
-        key=_turn,
-    )
+    turns = {
+        turn_of(config, deployment): deployment
+        for deployment in _read(request, DEPLOYMENTS, reuse, _deployment)
+        if _may_place_before(deployment, ours)
+    }
+    earlier = [turns[turn] for turn in sorted(turns) if turn < turn_of(config, ours)]
     caches = {
         (cache.metadata.namespace, cache.metadata.name): cache
         for cache in _read(request, CACHES, reuse, _cache)
@@ -258,11 +257,7 @@ def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse) -> ListedP
     return ListedPeers(requirements, tuple(earlier), _listed(request, reuse) if earlier else {}, caches)
 
 
-def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:
-    return turn(deployment.metadata.creation_timestamp or "", deployment.namespace, deployment.name)
-
-
-def _before(deployment: ModelDeployment, ours: ModelDeployment) -> bool:
-    """Tell whether another deployment places before ours. One that is being deleted places nothing."""
+def _may_place_before(deployment: ModelDeployment, ours: ModelDeployment) -> bool:
+    """Tell whether another deployment may place anything. One that is being deleted places nothing."""
     same = (deployment.namespace, deployment.name) == (ours.namespace, ours.name)
-    return not same and not deployment.metadata.deletion_timestamp and _turn(deployment) < _turn(ours)
+    return not same and not deployment.metadata.deletion_timestamp
