@@ -356,6 +356,23 @@ def _replica(parent: Plain, on: str, index: int, engines: list[Plain], version: 
     return stored.managed(made, "metadata", "spec", "status")
 
 
+def endpoints(observed: dict[str, Plain]) -> dict[str, Plain]:
+    """Return the endpoint of each observed replica, by its key."""
+    made = {}
+    for key, replica in observed.items():
+        metadata = replica["metadata"]
+        where = f"{metadata['namespace']}/{metadata['name']}"
+        endpoint = {
+            "apiVersion": API,
+            "kind": "ModelEndpoint",
+            "metadata": {name: item for name, item in metadata.items() if name != "managedFields"},
+            "spec": {"url": f"http://10.0.0.7/{where}/v1", "rewritePath": f"/{where}/"},
+            "status": replica["status"],
+        }
+        made[key.replace("replica-", "endpoint-", 1)] = stored.managed(endpoint, "metadata", "spec", "status")
+    return made
+
+
 def stranger(draw: random.Random, number: int, on: Plain, size: Size) -> Plain:
     """Return a replica of another deployment."""
     model = draw.choice(MODELS)

@@ -3,7 +3,8 @@
 snapshot -> schedule (retain, scale down, fill, replace, roll) -> requirements -> compose (with explain)
 
 The pass is run on what the deployment's own replicas stand on. Only where that leaves something to be placed,
-replaced or explained it is run on the whole fleet, or the fleet is asked for.
+replaced or explained it is run on the whole fleet, or the fleet is asked for. Where fewer replicas live than
+are wanted that is known before, and the first of the two passes is left out.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from function.deployment.compose.response import compose, unreadable
 from function.deployment.requirements import (
     coordinated,
     declared,
+    falls_short,
     fleet,
     needs_fleet,
     published,
     referenced_cache,
     stated,
     undelivered,
-    unwatched,
     without_empty_block,
 )
 from function.deployment.snapshot import fleet as fleet_room
@@ -135,16 +136,19 @@ def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snaps
 def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response, Decision]:
     """Decide on what the deployment stands on, and on the fleet where that is needed; compose the answer."""
     request, fleets = snapshot.request, snapshot.fleets
-    decision = _pass(snapshot, fleets.standing, shared)
-    if fleets.standing.inputs_delivered:
-        needs = needs_fleet(decision)
-    else:
-        needs = needs_fleet(_pass(snapshot, as_if_delivered(fleets.standing), shared))
-    if needs and fleets.whole is not None:
-        decision = _pass(snapshot, fleets.whole, shared)
+    standing, whole = fleets.standing, fleets.whole
+    needs = falls_short(snapshot.deployment, standing)
+    if whole is None or not needs:
+        decision = _pass(snapshot, standing, shared)
+        delivered = standing.inputs_delivered
+        needs = needs or needs_fleet(
+            decision if delivered else _pass(snapshot, as_if_delivered(standing), shared)
+        )
+    if whole is not None and needs:
+        decision = _pass(snapshot, whole, shared)
     if needs:
         decision = _awaiting(decision, undelivered(request, fleet(request)))
-    requirements = stated(request, fleets.requirements, unwatched(decision), needs=needs)
+    requirements = stated(request, fleets.requirements, decision, needs=needs)
     return compose(decision, snapshot.composite, requirements, snapshot.requested), decision
 
 

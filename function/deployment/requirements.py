@@ -7,7 +7,7 @@ Rules (docs/decisions/0002-ask-for-what-the-answer-stands-on.md):
 2. The *fleet* is asked for beside it only where something is placed, replaced or explained (`needs_fleet`).
 3. Within a reconcile nothing that was stated is left out. A later call that needs anything else asks for the
    fleet, which has everything: so three calls find the answer. One more takes back what is not to be watched
-   (`unwatched`, docs/decisions/0012-who-is-woken.md).
+   (`unwatched`, docs/decisions/0012-who-is-woken.md), which is the whole fleet once all have a place.
 4. The names of `ROWS[].block` only ever come from a bootstrap block, which Crossplane hands over in every
    call. What is in it is used and not stated. A name of ours is a seed of Crossplane 2.4, or was stated
    before: it is stated again, or nothing would be watched.
@@ -22,12 +22,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from function.api import ModelDeployment
 from function.api.names import API_VERSION, read_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.boundary import Document, Request, Requirement, Resolution, text_at
 from function.scheduler.ledger import may_yield
 from function.scheduler.schedule import Decision
-from function.scheduler.scheduling_input import suspects
+from function.scheduler.scheduling_input import Fleet, suspects
 
 CLUSTER, OWN_REPLICAS, CACHE, HOLDERS = "cluster", "own-replicas", "cache", "holders"
 """The standing set: each is followed by a slash and what it selects."""
@@ -232,17 +233,28 @@ def fleet(request: Request) -> tuple[str, ...]:
     return (CLUSTERS, all_replicas(request), *((DEPLOYMENTS, CACHES) if coordinated(request) else ()))
 
 
+def falls_short(deployment: ModelDeployment, standing: Fleet) -> bool:
+    """Tell whether fewer replicas live than are wanted: the fleet is needed whatever a pass finds."""
+    living = sum(not own_replica.terminating for own_replica in standing.own_replicas)
+    return living < deployment.wanted
+
+
 def needs_fleet(decision: Decision) -> bool:
     """Tell whether a pass on the standing set alone leaves something that only the fleet answers."""
+    living = (replica for replica in decision.inputs.fleet.own_replicas if not replica.terminating)
+    return _is_open(decision, {replica.cluster for replica in living})
+
+
+def _is_open(decision: Decision, hosts: set[str]) -> bool:
+    """Tell whether the fleet has a say, where `hosts` have replicas of ours."""
     inputs = decision.inputs
-    here = {replica.cluster for replica in inputs.fleet.own_replicas if not replica.terminating}
     return (
         # Fewer are kept than wanted: one leaves, gives way or never was.
         decision.total < decision.wanted
         # One must be replaced (mismatch, drain, surge), or costs more than it is stamped with.
         or any(kept.outgoing or kept.grows for kept in decision.kept)
         # A cluster asked for by name is absent: it is deleted, or the whole kind is, which is doubt (Law 2).
-        or bool(here - {"", *inputs.fleet.clusters, *inputs.fleet.unreadable})
+        or bool(hosts - {"", *inputs.fleet.clusters, *inputs.fleet.unreadable})
         # What time it is, most heartbeats say.
         or suspects(inputs)
     )
@@ -252,14 +264,40 @@ def needs_fleet(decision: Decision) -> bool:
 
 
 def stated(
-    request: Request, standing_set: Sequence[str], unwatched: Collection[str], *, needs: bool
+    request: Request, standing_set: Sequence[str], decision: Decision, *, needs: bool
 ) -> tuple[Requirement, ...]:
     """Return what an answer states. `needs`: whether the fleet is needed beside the standing set."""
     before = [name for name in request.stated if row_of(name)]
     names = _missing(request, (*standing_set, *(fleet(request) if needs else ())), before)
     if before and names:  # Rule 3.
         names = _missing(request, (*standing_set, *fleet(request)), before)
-    return tuple(_requirement(request, name, unwatched) for name in (*before, *names))
+    names = [*before, *names]
+    if needs and _is_met(decision):
+        return _standing_after(request, decision, names)
+    left_out = unwatched(decision)
+    return tuple(_requirement(request, name, left_out) for name in names)
+
+
+def _is_met(decision: Decision) -> bool:
+    """Tell whether the next reconcile needs no fleet, once what was decided on the whole of it is applied."""
+    seen = decision.inputs.fleet
+    hosts = {kept.own_replica.cluster for kept in decision.kept}
+    return seen.whole and not seen.undelivered and not _is_open(decision, hosts)
+
+
+def _standing_after(request: Request, decision: Decision, names: Sequence[str]) -> tuple[Requirement, ...]:
+    """Return what was stated, and as watched what the deployment stands on from now on.
+
+    So the last call is sent no fleet, and the next reconcile begins with what it stands on.
+    """
+    hosts = {kept.own_replica.cluster for kept in decision.kept}
+    hosts |= {placed.identity.cluster for placed in decision.placed}
+    watched = standing(request, sorted(hosts - {""}))
+    new = [name for name in watched if CLUSTERS in names and name not in names]
+    return (
+        *(replace(_requirement(request, name), watched=name in watched) for name in names),
+        *(replace(_requirement(request, name), served_by=CLUSTERS) for name in new),
+    )
 
 
 def unwatched(decision: Decision) -> frozenset[str]:

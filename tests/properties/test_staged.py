@@ -101,7 +101,8 @@ class Reconcile:
             request = replace(base, required={**unasked, **handed}, stated=self._names(unasked, handed))
             answer = drive.of_core(handler.run(request))
             self.calls += 1
-            stated = answer.raw.requirements
+            names = {item.name for item in answer.raw.requirements}
+            stated = tuple(item for item in answer.raw.requirements if item.served_by not in names)
             self.stated.append(stated)
             if answer.fatal or stated == (before or ()):
                 return answer

@@ -13,17 +13,20 @@ import pkgutil
 import random
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from bench import rest
 from bench.encode import Requests
 from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
+from function.api.names import Identity, replica_key
 from function.boundary.memory import Memory
+from function.deployment import handler
 from function.runner import Function
 from function.scheduler.ledger import ReplicaCounts
 from function.wire import response
-from tests.support import drive
+from tests.support import build, drive
 from tests.support.cases import ask, one
 from tests.support.world import World
 
@@ -168,6 +171,69 @@ def test_what_crosses_the_wire_grows_with_the_fleet_alone() -> None:
     assert twice <= 2.2 * once
     assert published <= 0.3 * once
     assert max(answers) <= 1.1 * min(answers) < MEBI
+
+
+PLACEMENTS = {
+    "as shipped": None,
+    "domains": {"topologySpread": [{"topologyKey": "modelplane.ai/region", "maxSkew": 3}]},
+    "preferences": {"preferences": [{"weight": 5, "matchLabels": {"tier": "prod"}}], "strategy": "BinPack"},
+    "budgets": {"disruption": {"maxUnavailable": 1, "maxSurge": 1}, "rollout": {"maxUnavailable": 1}},
+    "at most one on a cluster": {"maxReplicasPerCluster": 1, "tieBreak": "Hash"},
+    "evacuation": {"evacuate": {"afterSeconds": 3600}},
+}
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=PLACEMENTS)
+def test_at_rest_no_policy_has_the_fleet_sent(placement: dict[str, Any] | None) -> None:
+    """The Composition's input has GlobalOrder and Yield; nothing of either is read at rest."""
+    sent = []
+    for clusters in (10, 80):
+        world = rest.World(clusters, 1, placement=placement)
+        function = Function(Counting())
+        seeds = world.settle(function.answer)
+        before, watching = (rest.reconcile(world.request, function.answer, known) for known in ({}, seeds))
+        assert (before.calls, watching.calls) == (2, 1)
+        assert {name.partition("/")[0] for name in watching.stated} == {"cluster", "own-replicas"}
+        sent.append((before.sent, watching.sent))
+        assert placement or watching.sent <= 60_000, "three replicas of one engine"
+    few, many = sent
+    assert all(more < 1.2 * less for less, more in zip(few, many, strict=True))
+
+
+class Passes(NamedTuple):
+    """A world, and how often the deployment is taken through a pass in one call about it."""
+
+    reason: str
+    wanted: int
+    delivered: bool
+    drained: bool
+    passes: int
+
+
+PASSES = [
+    Passes("at rest", 2, True, False, 1),
+    Passes("one is missing, which nobody has to look for", 3, True, False, 1),
+    Passes("one is missing, and the fleet is asked for", 3, False, False, 1),
+    Passes("the first pass finds that one must leave", 2, True, True, 2),
+]
+
+
+@pytest.mark.parametrize("case", PASSES, ids=lambda case: case.reason)
+def test_a_need_that_is_visible_takes_no_pass_to_be_found(
+    case: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = counting(monkeypatch, {"schedule": "function.deployment.handler.schedule"})
+    taints = [build.taint("x", "NoExecute")] if case.drained else []
+    on = [one("a", taints=taints), one("b"), one("c")]
+    deployment = ask(case.wanted)
+    held = {
+        replica_key(Identity(name, 0)): build.replica(deployment, name, 0, pools="p0") for name in ("a", "b")
+    }
+    world = World(deployment, on, list(held.values()), held)
+    if not case.delivered:
+        world = world.but(clusters=None, replicas=None)
+    handler.run(world.request())
+    assert passes["schedule"] == case.passes
 
 
 def test_without_reuse_everything_is_parsed_every_time(small: Requests) -> None:

@@ -5,6 +5,8 @@ The rules are those of Crossplane's source; `python -m tests.live.burst` looks a
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -14,8 +16,18 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import COMPOSITION
 from function.runner import Function
-from tests.support import build
-from tests.support.crossplane import DYING, OWN_WRITES, ControlPlane, Name, Step
+from tests.support import build, crossplane
+from tests.support.crossplane import (
+    DYING,
+    OWN_WRITES,
+    VERSIONS,
+    WATCHING,
+    ControlPlane,
+    Name,
+    Ran,
+    Step,
+    run_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -227,6 +239,80 @@ def test_at_rest_a_reconcile_takes_two_calls_up_to_2_3_and_one_on_2_4() -> None:
         made.touch(MINE)
         made.run(1.0)
         assert made.composites[MINE].counts["calls"] == calls, version
+
+
+def scale(made: ControlPlane) -> None:
+    """Ask for one replica more."""
+    made.patch(MINE, spec={**made.objects[MINE]["spec"], "replicas": 3})
+
+
+def edit(made: ControlPlane) -> None:
+    """Ask for more devices than any node has: the replicas are mismatched, and nothing takes their place."""
+    spec = copy.deepcopy(made.objects[MINE]["spec"])
+    engine = spec["template"]["spec"]["engines"][0]
+    engine["members"] = [build.member(devices=[build.request("gpu", 64)])]
+    made.patch(MINE, spec=spec)
+
+
+def host(made: ControlPlane) -> Name:
+    """Return a cluster with a replica of ours."""
+    ours = [name for name in made.composites[MINE].composed.values() if name.kind == "ModelReplica"]
+    return Name("InferenceCluster", "", made.objects[ours[0]]["spec"]["clusterName"])
+
+
+def drain(made: ControlPlane) -> None:
+    """Taint a cluster of ours."""
+    of = host(made)
+    made.patch(of, spec={**made.objects[of]["spec"], "taints": [build.taint("x", "NoExecute")]})
+
+
+class Needing(NamedTuple):
+    """A change, and the most calls that a reconcile takes then: 2.0 and 2.3, and 2.4."""
+
+    reason: str
+    change: Callable[[ControlPlane], None]
+    before: int
+    watching: int
+    last: frozenset[str]
+    """What the last call is sent, by kind of requirement."""
+
+
+STANDING = frozenset({"cluster", "own-replicas"})
+NEEDING = [
+    Needing("at rest", lambda made: made.touch(MINE), 2, 1, STANDING),
+    Needing("the deployment shows that one is missing", scale, 3, 3, STANDING),
+    Needing("only a cluster shows that one must leave", drain, 4, 3, STANDING),
+    Needing("only a cluster that is gone does", lambda made: made.delete(host(made)), 4, 3, STANDING),
+    Needing("only clusters show what no longer matches", edit, 4, 3, STANDING | {"fleet-clusters"}),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", NEEDING, ids=lambda case: case.reason)
+def test_the_fleet_is_there_after_two_calls_or_three_and_one_small_call_takes_it_back(
+    case: Needing, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = fleet_at_rest(version)
+    reconciles: list[list[set[str]]] = []
+
+    def counted(step: Step, *words: Any, **how: Any) -> Ran:
+        calls: list[set[str]] = []
+
+        def call(content: bytes) -> bytes:
+            required = pb.RunFunctionRequest.FromString(content).required_resources
+            calls.append({name.partition("/")[0] for name in required})
+            return step.function(content)
+
+        reconciles.append(calls)
+        return run_step(replace(step, function=call), *words, **how)
+
+    monkeypatch.setattr(crossplane, "run_step", counted)
+    case.change(made)
+    made.run(20.0)
+    most = max(reconciles, key=len)
+    assert len(most) == (case.watching if version >= WATCHING else case.before)
+    assert case.before == 2 or most[-2] >= {"fleet-clusters", "fleet-replicas"}
+    assert most[-1] == case.last
 
 
 @pytest.mark.parametrize(("version", "most"), [("2.3", 150), ("2.4", 12)])

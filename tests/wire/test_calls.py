@@ -211,8 +211,8 @@ def test_the_shipped_composition_leaves_it_to_the_function() -> None:
     assert {*ran.response.requirements.resources} == {
         "own-replicas/my-model",
         "cache/weights",
-        "fleet-clusters",
-    }, "others' replicas, deployments and caches are read, and nobody is woken by them"
+        "cluster/a",
+    }, "the fleet is read to place a replica, and once that has a place nobody is woken by it"
 
 
 def at_rest(**more: Any) -> World:
@@ -238,19 +238,26 @@ def held_by(world: World) -> Callable[[pb.ResourceSelector], pb.Resources]:
 
 
 STANDING = {"cluster/a", "own-replicas/my-model"}
-CLUSTERS_TOO = {*STANDING, "fleet-clusters"}
-"""All replicas are read as well: the last answer takes that back, so that nobody is woken by them."""
+MOVED = {"cluster/b", "own-replicas/my-model"}
+WAITING = {*STANDING, "fleet-clusters", "fleet-replicas"}
+"""What makes room is watched by who waits for it. Everybody else reads it, and takes that back."""
 
 
 @pytest.mark.parametrize(
     ("change", "calls", "stated", "reason"),
     [
         ({}, 2, STANDING, "at rest it asks for what it stands on"),
-        ({"replicas": 2}, 3, CLUSTERS_TOO, "one more is wanted: the deployment and what is observed show it"),
-        ({"engines": 2}, 3, CLUSTERS_TOO, "so is another shape"),
-        ({"copies": 2}, 3, CLUSTERS_TOO, "and a larger cost"),
-        ({"gone": True}, 4, CLUSTERS_TOO, "that its cluster is gone only the delivered objects show"),
-        ({"taint": True}, 4, CLUSTERS_TOO, "as a drain"),
+        (
+            {"replicas": 2},
+            3,
+            {*STANDING, "cluster/b"},
+            "one more is wanted: the deployment and what is observed show it",
+        ),
+        ({"replicas": 99}, 2, WAITING, "as many have no place"),
+        ({"engines": 2}, 3, STANDING, "so is another shape"),
+        ({"copies": 2}, 3, STANDING, "and a larger cost"),
+        ({"gone": True}, 4, MOVED, "that its cluster is gone only the delivered objects show"),
+        ({"taint": True}, 4, MOVED, "as a drain"),
     ],
 )
 def test_who_needs_the_fleet_asks_for_it(change: Plain, calls: int, stated: set[str], reason: str) -> None:
