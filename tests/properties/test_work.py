@@ -191,7 +191,7 @@ def test_at_rest_no_policy_has_the_fleet_sent(placement: dict[str, Any] | None) 
         world = rest.World(clusters, 1, placement=placement)
         function = Function(Counting())
         seeds = world.settle(function.answer)
-        before, watching = (rest.reconcile(world.request, function.answer, known) for known in ({}, seeds))
+        before, watching = (rest.reconcile(world.request, function.answer, given) for given in ({}, seeds))
         assert (before.calls, watching.calls) == (2, 1)
         assert {name.partition("/")[0] for name in watching.stated} == {"cluster", "own-replicas"}
         sent.append((before.sent, watching.sent))
