@@ -5,6 +5,7 @@ its own, installs the Configuration as shipped, creates the deployments, and pri
 were overcommitted on the way and in the end, how soon the conditions said so, how soon everything was
 placed, calls and bytes for each reconcile. In the end it prints all bursts as a table. The exit code is 1
 when a pool stays overcommitted, a replica stays unplaced, a Ready one was removed, or a call got no answer.
+`--kept FILE` adds each line to a file; bursts that are in it are not played again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import time
 import urllib.request
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,9 +29,6 @@ from tests.live.crowds import NODES, Crowds, Nodes, crowded
 from tests.live.function_log import FunctionLog
 from tests.live.shipped import NAMESPACE, shipped
 from tests.support import build
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Plain = dict[str, Any]
 
@@ -59,6 +58,7 @@ COLUMNS = {
     "calls": "calls",
     "lost": "lost",
     "kB a call": "kilobytes",
+    "opened": "opened",
 }
 """The columns of the table, and what of `Seen` stands there."""
 
@@ -75,6 +75,11 @@ class Plan:
     """Seconds in which the deployments are created."""
     start: float
     """Mean seconds until a replica that has nodes becomes Ready; 0: none does."""
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """What tells it from another burst in a file."""
+        return (self.deployments, self.replicas, self.clusters, self.seed)
 
     def burst(self) -> list[Plain]:
         """The deployments, in the order in which they are created: names say nothing of it."""
@@ -324,23 +329,27 @@ def clear(living: plane.ControlPlane, seconds: float = 300) -> None:
 @click.option("--start", default=0.0, help="Mean seconds until a replica is Ready; 0: none ever is.")
 @click.option("--patience", default=400.0, help="Seconds until a burst that is not quiet is given up.")
 @click.option("--settings", default=None, help="JSON: the function's input instead of the shipped one.")
+@click.option("--kept", type=click.Path(dir_okay=False, path_type=Path), help="File of what was played.")
 @click.option("--running", is_flag=True, help="Use a control plane that runs and has the packages.")
 def main(
     deployments: tuple[int, ...],
     seeds: tuple[int, ...],
     settings: str | None,
     *,
+    kept: Path | None,
     running: bool,
     patience: float,
     **given: Any,
 ) -> None:
     """Play bursts and print what was seen, one line of JSON each."""
-    with shipped(json.loads(settings) if settings else None, running=running) as living:
-        bursts = [
-            played(living, Plan(number, seed=seed, **given), patience)
-            for number in deployments
-            for seed in seeds
-        ]
+    plans = [Plan(number, seed=seed, **given) for number in deployments for seed in seeds]
+    seen = earlier(kept)
+    if any(plan.identity not in seen for plan in plans):
+        with shipped(json.loads(settings) if settings else None, running=running) as living:
+            for plan in plans:
+                if plan.identity not in seen:
+                    seen[plan.identity] = played(living, plan, patience, kept)
+    bursts = [seen[plan.identity] for plan in plans]
     sys.stdout.write(table(bursts))
     sys.exit(not all(seen.fine for seen in bursts))
 
@@ -351,12 +360,23 @@ def table(bursts: list[Seen]) -> str:
     return day.columns([tuple(COLUMNS), *rows])
 
 
-def played(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
+def earlier(kept: Path | None) -> dict[tuple[int, ...], Seen]:
+    """Return what was seen of the bursts in a file, by what was played."""
+    lines = kept.read_text().splitlines() if kept is not None and kept.exists() else []
+    bursts = [Seen(**json.loads(line)) for line in lines]
+    return {(one.deployments, one.replicas, one.clusters, one.seed): one for one in bursts}
+
+
+def played(living: plane.ControlPlane, plan: Plan, patience: float, kept: Path | None) -> Seen:
     """Play one burst from an empty fleet, print its line, and return what was seen."""
     publish_fleet(living, plan.clusters)
     seen = run(living, plan, patience)
-    sys.stdout.write(json.dumps({key: round(value, 1) for key, value in asdict(seen).items()}) + "\n")
+    line = json.dumps({key: round(value, 1) for key, value in asdict(seen).items()}) + "\n"
+    sys.stdout.write(line)
     sys.stdout.flush()
+    if kept is not None:
+        with kept.open("a") as file:
+            file.write(line)
     clear(living)
     return seen
 

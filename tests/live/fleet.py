@@ -121,7 +121,7 @@ def clusters_of(manifests: list[Plain]) -> list[str]:
 def make_ready(plane: ControlPlane, manifests: list[Plain], *, ready: bool = True) -> None:
     """Say that replicas or endpoints became Ready, or ceased to be."""
     for item in manifests:
-        plane.publish({**item, "status": {"conditions": [_ready(ready=ready)]}})
+        plane.publish({**item, "status": {"conditions": [ready_condition(ready=ready)]}})
 
 
 def current(plane: ControlPlane, deployment: Plain) -> Plain:
@@ -167,7 +167,8 @@ def until_serving(plane: ControlPlane, deployment: Plain, seconds: float = 60) -
     until_reason(plane, deployment, "AllReplicasReady", "ReplicasReady", seconds)
 
 
-def _ready(*, ready: bool) -> Plain:
+def ready_condition(*, ready: bool) -> Plain:
+    """Return the condition Ready as the platform writes it."""
     return {
         "type": "Ready",
         "status": "True" if ready else "False",

@@ -83,10 +83,10 @@ class Rest:
         self, what: str, act: Callable[[], int], seconds: float = AFTER, *, theirs: bool = False
     ) -> None:
         """Do something, wait, and add a row of what it took. `theirs`: it concerns those at rest."""
-        log, before, cpu = FunctionLog(self.living), burst.metrics(), self._cpu()
+        log, before, cpu = FunctionLog(self.living), burst.metrics(), processor_seconds(self.living)
         writes = act()
         time.sleep(seconds)
-        spent, used = Counter(burst.metrics()), self._cpu()
+        spent, used = Counter(burst.metrics()), processor_seconds(self.living)
         spent.subtract(before)
         calls = [line for line in log.answers() if line["name"] in self.resting]
         reconciles = sum(not line["repeated"] for line in calls)
@@ -99,10 +99,6 @@ class Rest:
         self.rows.append(row)
         sys.stderr.write("  ".join(row) + "\n")
 
-    def _cpu(self) -> tuple[float, ...]:
-        """Processor seconds of Crossplane and of the function so far."""
-        return tuple(_seconds(self.living.state / "pids" / name) for name in ("core", "function"))
-
     def touch(self, kind: str, names: Iterable[str], namespace: str = "") -> int:
         """Write to objects what nobody reads, one after the other; return how many."""
         written = 0
@@ -112,6 +108,11 @@ class Rest:
             self.living.request("PATCH", where, body, "application/merge-patch+json")
             written += 1
         return written
+
+
+def processor_seconds(living: ControlPlane) -> tuple[float, ...]:
+    """Return the processor seconds of Crossplane and of the function so far."""
+    return tuple(_seconds(living.state / "pids" / name) for name in ("core", "function"))
 
 
 def _seconds(pid: Path) -> float:
