@@ -35,7 +35,7 @@ from function.scheduler.engine_options import (
 )
 from function.scheduler.ledger import Capacities, Ledger
 from function.scheduler.scheduling_input import Listing, SchedulingInput
-from function.scheduler.selectors import HeldPrograms
+from function.scheduler.selectors import programs_of
 
 SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
 """What a search ended with: an option for every engine, or what was missing."""
@@ -310,7 +310,7 @@ def parts_of(deployment: ModelDeployment) -> Iterator[Part]:
         yield Extent(memo, memo.size)
         contents = {key[1] for key in list(memo.matches)} | {key[2] for key in list(memo.stamped)}
         yield from {shared for (shared, _), _ in contents if shared is not None}
-    yield from deployment.memo_of(HeldPrograms).programs
+    yield from programs_of(deployment)
 
 
 # Share what deployments that ask for the same find out, in one run over many of them.

@@ -25,7 +25,6 @@ from function.scheduler.selectors import (
     OF_INPUT,
     WHOLE,
     Evaluations,
-    HeldPrograms,
     Selectors,
     Share,
     check_selectors,
@@ -394,7 +393,6 @@ def scheduling_input(
         clusters=clusters,
         share=share or WHOLE,
     )
-    deployment.memo_of(HeldPrograms).programs = selectors.programs
     count = partial(selectors.evaluations, clusters) if share is None else None
     evaluations = Evaluations(config.cel_version, count)
     surges = policy.disruption is not None and policy.disruption.max_surge > 0

@@ -235,21 +235,13 @@ class Evaluations:
         return cached_gap
 
 
-# Whether the CEL selectors of a deployment compile. One that does not makes the input invalid.
+# Check that the CEL selectors of a deployment compile. One that does not makes the input invalid.
 #
-# The programs are held by the fields that state them (`api.engine`); here they are gone through once.
+# The programs are held by the fields that state them (`CelSelector.by_release`), so they live as long as the
+# parsed object does, and no later call compiles them again. Here they are gone through once.
 
 OF_DEPLOYMENT, OF_INPUT = "placement", "the function's input, defaults.placement"
 """Where the preferences that apply to a deployment are stated."""
-
-
-class HeldPrograms:
-    """The programs of a deployment's selectors, those of the policy that applies to it too.
-
-    Law: a text has one program. Buys: they live as long as the deployment and are not compiled again.
-    """
-
-    programs: tuple[Selector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +264,6 @@ class Selectors:
     clusters: int = 0
     """How many different ones are about clusters."""
     invalid: tuple[InvalidSelector, ...] = ()
-    programs: tuple[Selector, ...] = ()
-    """All that compile, each different one once."""
     too_many: bool = False
     """Whether they are invalid because they would be evaluated too often."""
     ways: int = 0
@@ -339,6 +329,15 @@ def _stated(
                 yield _Stated(f"{request.path}.claimSelectors[{index}]", "claim", selector)
 
 
+def programs_of(deployment: ModelDeployment) -> Iterator[Selector]:
+    """Yield the programs that the selectors of a deployment hold, for whoever charges it for them."""
+    stated = deployment.spec.placement.preferences if deployment.spec.placement else None
+    for item in _stated(deployment, stated or (), OF_DEPLOYMENT):
+        for outcome in item.selector.by_release.values():
+            if isinstance(outcome, Selector):
+                yield outcome
+
+
 def check_selectors(
     deployment: ModelDeployment,
     preferences: tuple[Preference, ...],
@@ -355,7 +354,6 @@ def check_selectors(
     how many evaluations on `clusters` more than a FEW may make, and how many characters they may have.
     """
     devices: list[Selector] = []
-    programs: list[Selector] = []
     invalid: list[InvalidSelector] = []
     visited: set[tuple[str, str]] = set()
     length, last = 0, ""
@@ -374,7 +372,6 @@ def check_selectors(
             invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
             continue
         visited.add((stated.level, source))
-        programs.append(outcome)
         levels[stated.level] += 1
         if stated.level == "device":
             devices.append(outcome)
@@ -382,7 +379,7 @@ def check_selectors(
             last = stated.path
     ways, looks = _looks(deployment)
     selectors = Selectors(
-        *(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid), tuple(programs)),
+        *(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid)),
         ways=ways,
         looks=looks,
         length=min(length, share.longest),

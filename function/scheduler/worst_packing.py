@@ -124,7 +124,6 @@ def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad) -
     return 0 if least is None else together // max(1, least)
 
 
-@lru_cache(maxsize=1024)
 def _least_load(needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad) -> int | None:
     """How many devices are taken at least on a node that leaves a pod no way; None: no node can be such.
 
