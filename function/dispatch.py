@@ -13,7 +13,6 @@ from function.api.names import read_key
 from function.api.text import one_line
 from function.boundary import Costs, NoReuse, Request, Requirement, Response, Result, Reuse, text_at
 from function.cluster import handler as cluster
-from function.cluster import inference_class
 from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
@@ -41,13 +40,16 @@ class Handler:
     """The conditions that every answer carries, an internal error included."""
 
 
+def _nothing(_request: Request) -> tuple[()]:
+    """Return what an InferenceClass declares, and which conditions it has: Ready is Crossplane's."""
+    return ()
+
+
 HANDLERS: Mapping[str, Handler] = {
     deployment.KIND: Handler(deployment.run, deployment_requirements, deployment.condition_types),
     replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
     cluster.KIND: Handler(cluster.run, cluster.declared, cluster.condition_types),
-    inference_class.KIND: Handler(
-        inference_class.run, inference_class.declared, inference_class.condition_types
-    ),
+    cluster.CLASS_KIND: Handler(cluster.run_class, declared=_nothing, condition_types=_nothing),
     endpoint.KIND: Handler(endpoint.run, endpoint.declared, endpoint.condition_types),
     service.KIND: Handler(service.run, service.declared, service.condition_types),
 }

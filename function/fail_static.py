@@ -3,6 +3,7 @@
 Crossplane deletes every observed composed resource that is missing from the desired state. So doubt is
 answered by desiring again what is observed:
 
+- `foreign`: somebody else's object under a key of ours is doubt about everything there.
 - `as_observed`: one object, exactly as it was last applied. For an object whose fate is in doubt.
 - `everything_observed`: all that is ours. For a composite that cannot be read.
 - `key_of`, `steadfast`: an Object of provider-kubernetes never becomes another remote object (Law C).
@@ -123,7 +124,18 @@ def as_observed(
         plain = document.plain()
     except ValueError:
         plain = {}
-    metadata = _again(mapping(plain.get("metadata")), namespace)
+    stated = mapping(plain.get("metadata"))
+    namespace = stated.get("namespace") or namespace
+    metadata: dict[str, Any] = {"namespace": namespace} if namespace else {}
+    if isinstance(stated.get("name"), str):
+        metadata["name"] = stated["name"]
+    labelled = mapping(stated.get("labels")).items()
+    labels = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
+    if labels:
+        metadata["labels"] = labels
+    note = mapping(stated.get("annotations")).get(NOTE)
+    if note:
+        metadata["annotations"] = {NOTE: note}
     if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
         kept = {key: value for key, value in plain.items() if key != "status"}
         return {**kept, "metadata": metadata}
@@ -135,34 +147,16 @@ def as_observed(
     return again | applied
 
 
-def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The metadata of an observed object as we applied it: name, namespace, our labels and our note."""
-    stated = metadata.get("namespace") or namespace
-    again: dict[str, Any] = {"namespace": stated} if stated else {}
-    if isinstance(metadata.get("name"), str):
-        again["name"] = metadata["name"]
-    labelled = mapping(metadata.get("labels")).items()
-    kept = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
-    if kept:
-        again["labels"] = kept
-    note = mapping(metadata.get("annotations")).get(NOTE)
-    if note:
-        again["annotations"] = {NOTE: note}
-    return again
-
-
 def foreign(request: Request, kinds: Mapping[str, str]) -> str:
     """Return what is wrong where something of another kind stands under a key of ours, "" where nothing.
 
     `kinds`: what we compose, by key. Desiring that would leave the other object to nobody (Law C 4).
     """
-    observed = (key for key in sorted(kinds) if key in request.observed and key not in request.desired)
-    other = next((key for key in observed if text_at(request.observed[key], "kind") != kinds[key]), None)
-    return (
-        ""
-        if other is None
-        else f"Something else stands under the key {other}: expected a composed {kinds[other]}"
-    )
+    for key in sorted(kinds):
+        is_ours = key in request.observed and key not in request.desired
+        if is_ours and text_at(request.observed[key], "kind") != kinds[key]:
+            return f"Something else stands under the key {key}: expected a composed {kinds[key]}"
+    return ""
 
 
 # What is composed on another cluster, through Objects of provider-kubernetes
@@ -198,19 +192,15 @@ def steadfast(
 
     Law C 4 and 5, for whatever a handler composed: the last gate before the answer.
     """
-    return {
-        key: keep(key) if key in observed and _moves(observed[key], wanted.resource) else wanted
-        for key, wanted in desired.items()
-    }
-
-
-def _moves(observed: ObservedObject, wanted: Mapping[str, Plain]) -> bool:
-    """Tell whether a desired resource is another remote object than the observed one."""
-    spec = mapping(wanted.get("spec"))
-    if wanted.get("kind") != observed.kind:
-        return True
-    if observed.kind == OBJECT_KIND:
+    held = {}
+    for key, wanted in desired.items():
+        resource, holder = wanted.resource, observed.get(key)
+        spec = mapping(resource.get("spec"))
         manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
-        if identity_of(manifest) != observed.identity:
-            return True
-    return bool(mapping(spec.get("providerConfigRef")).get("name") != observed.provider_config)
+        moves = holder is not None and (
+            resource.get("kind") != holder.kind
+            or (holder.kind == OBJECT_KIND and identity_of(manifest) != holder.identity)
+            or mapping(spec.get("providerConfigRef")).get("name") != holder.provider_config
+        )
+        held[key] = keep(key) if moves else wanted
+    return held

@@ -2,10 +2,16 @@
 
 An Object carries the manifest of one object of another cluster (`spec.forProvider.manifest`), applied with
 the credentials that its ProviderConfig names. What was found there comes back in
-`status.atProvider.manifest`.
+`status.atProvider.manifest`. It is all that a function of the control plane can do and know on a workload
+cluster.
+
+    composed_object, observing_collection ▶ what is desired        read_object, read_briefly ▶ what was seen
 
 The provider finds the remote object by what the manifest says it is. So a manifest that becomes another under
-the same Object leaves the old remote object behind, for ever: see `fail_static`, Law C.
+the same Object leaves the old remote object behind, for ever: see `fail_static`, Law C 4 and 5.
+
+Limits: what is seen is as old as the provider's last look, at most ten minutes where nothing is watched. An
+Object whose manifest is applied may still have the status of before; `replica.state` says when that counts.
 """
 
 from __future__ import annotations
@@ -149,11 +155,6 @@ class ObservedObject:
     """What was known of its pods when it was edited last, see `replica.state`."""
 
     @property
-    def is_created(self) -> bool:
-        """Tell whether its remote object was seen."""
-        return self.remote is not None
-
-    @property
     def remote_status(self) -> Mapping[str, Plain]:
         """The status of the remote object, empty while there is none."""
         return mapping((self.remote or {}).get("status"))
@@ -168,7 +169,12 @@ class ObservedObject:
         if self.remote is None or self.pending or self.leaving:
             return False
         if self.synced is False:
-            last = _last_applied(self.remote)
+            annotations = mapping(mapping(self.remote.get("metadata")).get("annotations"))
+            try:
+                last = json.loads(string(annotations.get(LAST_APPLIED)))
+            except (ValueError, RecursionError):
+                last = None  # Applied server-side, the remote object has no such note.
+            last = last if isinstance(last, dict) else None
             if last != self.manifest and not (was_applied and last is None):
                 return False
         return covers(self.remote.get("spec"), self.manifest.get("spec"))
@@ -235,7 +241,22 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
     synced, synced_message = condition_of(status, "Synced")
     manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
     identity = identity_of(manifest)
-    remote = None if synced is False and GONE in synced_message else _remote(status, identity)
+    # The provider leaves what it saw last in the status: also of an object that is gone since, or of another
+    # one than the manifest now names. Neither is anything seen of this one.
+    remote = mapping(status.get("atProvider")).get("manifest")
+    is_gone = synced is False and GONE in synced_message
+    if not isinstance(remote, dict) or is_gone or not _is_same(identity_of(remote), identity):
+        remote = None
+    # Synced may be about an earlier generation than the Object has, or not say which it is about.
+    generations = [
+        number(condition.get("observedGeneration"), 0)
+        for condition in conditions_of(status)
+        if condition.get("type") == "Synced"
+    ]
+    remote_metadata = mapping((remote or {}).get("metadata"))
+    notes = (
+        mapping(held.get("annotations")).get(NOTE) for held in (metadata, mapping(manifest.get("metadata")))
+    )
     return ObservedObject(
         name=name,
         kind=kind if kind in (KIND, COLLECTION) else "",
@@ -248,46 +269,15 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         ready=condition_of(status, "Ready")[0],
         synced=synced,
         synced_message=synced_message,
-        pending=_is_pending(metadata, status),
-        note=_note_of(metadata) or _note_of(mapping(manifest.get("metadata"))),
-        leaving=any(
-            bool(held.get("deletionTimestamp"))
-            for held in (metadata, mapping((remote or {}).get("metadata")))
-        ),
+        pending=min(generations, default=0) < number(metadata.get("generation"), 0),
+        note=next(filter(None, map(string, notes)), ""),
+        leaving=any(bool(held.get("deletionTimestamp")) for held in (metadata, remote_metadata)),
     )
 
 
-def _note_of(metadata: Mapping[str, Plain]) -> str:
-    return string(mapping(metadata.get("annotations")).get(NOTE))
-
-
-def _remote(status: Mapping[str, Plain], identity: ObjectIdentity) -> Mapping[str, Plain] | None:
-    """Return what was last seen of the object that a manifest names; another one says nothing about it."""
-    remote = mapping(status.get("atProvider")).get("manifest")
-    if not isinstance(remote, dict):
-        return None
-    parts = zip(identity_of(remote), identity, strict=True)
-    return remote if all(seen == wanted for seen, wanted in parts if seen and wanted) else None
-
-
-def _is_pending(metadata: Mapping[str, Plain], status: Mapping[str, Plain]) -> bool:
-    """Tell if Synced is not about the generation that the Object has, or does not say what it is about."""
-    generations = [
-        number(condition.get("observedGeneration"), 0)
-        for condition in conditions_of(status)
-        if condition.get("type") == "Synced"
-    ]
-    return min(generations, default=0) < number(metadata.get("generation"), 0)
-
-
-def _last_applied(remote: Mapping[str, Plain]) -> Mapping[str, Plain] | None:
-    """Return the manifest that the provider applied last; None where it notes none, as server-side."""
-    annotations = mapping(mapping(remote.get("metadata")).get("annotations"))
-    try:
-        manifest = json.loads(string(annotations.get(LAST_APPLIED)))
-    except (ValueError, RecursionError):
-        return None
-    return manifest if isinstance(manifest, dict) else None
+def _is_same(seen: ObjectIdentity, wanted: ObjectIdentity) -> bool:
+    """Tell whether an object that was seen is the wanted one; a part that one of them leaves out fits."""
+    return all(one == other for one, other in zip(seen, wanted, strict=True) if one and other)
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

@@ -1,6 +1,10 @@
 """Events on transitions only: what a handler says now, compared with the conditions that the composite has.
 
-An event on every call would be one every few seconds for as long as a problem lasts.
+An event on every call would be one every few seconds for as long as a problem lasts. A function remembers no
+call, so the comparison is with the status in the request: what the last answer made of it (Law 1). Which
+reasons are problems and which are milestones is a table, `api.reasons`.
+
+Limits: where Crossplane did not write the last answer's conditions, an event comes twice.
 """
 
 from __future__ import annotations

@@ -1,21 +1,34 @@
-"""The cluster's conditions: all of them on every path, the same text for the same problem, no time."""
+"""The cluster's conditions: all of them on every path, the same text for the same problem, no time.
+
+    ClusterReady ▶ it can be read, is reached and publishes      BackendReady ▶ requests can be served there
+    ClusterReachable ▶ it answered, if only that something is absent
+    PoolsPublished ▶ every class could be read
+    DevicesVerified, CapacityUsable ▶ opt-in: its nodes have what its classes say, and can be used
+
+A condition that a call leaves out would keep its last value and lie. So each is in every answer, and says
+False with what is in doubt where nothing can be said. None of them takes anything away: what a doubt keeps is
+decided in `compose.py` and `publish.py`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from function.api.declared_cluster import DeclaredCluster
+from function.api.model import mapping, plain_of
 from function.api.text import counted, one_line
-from function.boundary import Condition, Request
-from function.cluster.names import OBSERVATIONS
+from function.boundary import Condition, Request, Resolution, Unreadable
+from function.cluster.drift import drift
+from function.cluster.names import OBSERVATIONS, REQUIRED, observes_capacity, observes_drift
 from function.cluster.publish import gateway_address, is_absent
 from function.cluster.snapshot import ClusterSnapshot
 from function.cluster.usable import NOT_OBSERVED
-from function.cluster.verification import VERIFIED, observes_capacity, observes_drift, verified
 from function.fail_static import Doubt
 
 CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
-REACHABLE, PUBLISHED, USABLE = "ClusterReachable", "PoolsPublished", "CapacityUsable"
+REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
+VERIFIED, USABLE = "DevicesVerified", "CapacityUsable"
 
 
 def condition_types(request: Request) -> tuple[str, ...]:
@@ -74,14 +87,10 @@ def backend_ready(snapshot: ClusterSnapshot) -> Condition:
 
 def reachable(snapshot: ClusterSnapshot) -> Condition:
     """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
-    looks = {
-        key: observed_object
-        for key, observed_object in snapshot.observed.items()
-        if key.startswith(OBSERVATIONS)
-    }
-    if any(look.synced or is_absent(look) for look in looks.values()):
+    looks = [observed for key, observed in snapshot.observed.items() if key.startswith(OBSERVATIONS)]
+    if any(look.synced or is_absent(look) for look in looks):
         return Condition(REACHABLE, status=True, reason="Reachable")
-    failed = next((look for look in looks.values() if look.synced is False), None)
+    failed = next((look for look in looks if look.synced is False), None)
     if failed is not None:
         return _false(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
     return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
@@ -99,6 +108,29 @@ def pools_published(snapshot: ClusterSnapshot) -> Condition:
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     text = f"{first.why}{more}; its pools stay published as they were"
     return _false(PUBLISHED, first.reason, text)
+
+
+def verified(request: Request, published: Mapping[str, Any]) -> Condition:
+    """DevicesVerified: what the drivers publish has what the pools claim. One phrase a pool, worst first."""
+    if any(request.resolution(name) is not Resolution.DELIVERED for name in REQUIRED.values()):
+        text = "No ResourceSlice and no node of the cluster was observed yet"
+        return Condition(VERIFIED, status=False, reason="NotObserved", message=text)
+    manifests: dict[str, list[dict[str, Any]]] = {name: [] for name in REQUIRED.values()}
+    for name, seen in manifests.items():
+        for document in request.required[name]:
+            try:
+                plain = document.project({"status": {"atProvider": {"manifest": None}}})
+            except Unreadable:
+                continue
+            seen.append(mapping(mapping(mapping(plain.get("status")).get("atProvider")).get("manifest")))
+    slices, nodes = manifests.values()
+    cluster = {**plain_of(request.composite), "status": published}
+    pools = [pool for pool in drift(cluster, slices, nodes) if pool.drifts]
+    if not pools:
+        return Condition(VERIFIED, status=True, reason="Verified")
+    pools.sort(key=lambda pool: (pool.findings[0].order, pool.name))
+    text = one_line(". ".join(pool.phrase() for pool in pools))
+    return Condition(VERIFIED, status=False, reason="Drift", message=text)
 
 
 def capacity_usable(snapshot: ClusterSnapshot) -> Condition:

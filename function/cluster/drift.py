@@ -1,17 +1,24 @@
 """Compare what a cluster publishes with what its drivers publish: ResourceSlices, and Nodes by pool.
 
-Declared attributes stay the authority: drift changes no placement. It says which pods would wait for ever and
-why: a selector matches what a class claims, and the driver's device has less.
+A class says what a driver will publish; where it says too much, pods bind no device and wait for ever, and
+nothing else tells why. Declared attributes stay the authority: drift changes no placement. It says which pods
+would wait, and for what: a selector matches what a class claims, and the driver's device has less.
 
-Rules (the weight of a finding decides the order of a pool's):
+    read_nodes (slices by node) ▶ _pool (one published pool against the nodes of its label) ▶ Drift, worst
+    first
 
-- slices are grouped by driver and node; a driver's pool counts as seen when all `resourceSliceCount` slices
-  of its newest generation are there, else nothing is said of its node;
-- a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift,
-  nor has one that scales fewer than it may grow to;
-- tainted devices do not count (a taint of effect None is information), whether a slice or a rule taints them;
-- claims are held against the devices that nobody declares, too: the allocator asks all of a class;
-- devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
+Rules:
+
+- Slices are grouped by driver and node. A driver's pool counts as seen when all `resourceSliceCount` slices
+  of its newest generation are there, else nothing is said of its node.
+- A node belongs to the pool whose label it carries. A pool scaled to zero has no node, which is not drift,
+  nor has one that scales fewer than it may grow to.
+- Tainted devices do not count, whether a slice or a rule taints them. A taint of effect None is information.
+- Claims are held against the devices that nobody declares, too: the allocator asks all of a class.
+- Devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
+
+Limits: of a condition, only what the cluster publishes about itself is read. What rules on a live cluster
+change (`LiveRules`) is known to the command line alone, which reads them (`fleet-scheduler drift`).
 """
 
 from __future__ import annotations
@@ -60,7 +67,7 @@ class Drift:
 
     @property
     def order(self) -> tuple[int, str, str]:
-        """Worst first, then by kind and detail."""
+        """Worst first, then by kind and detail: the order of no list decides what is said of a pool."""
         return (WEIGHTS[self.kind], self.kind, self.detail)
 
 
@@ -137,28 +144,26 @@ def drift(
     rules: LiveRules = LiveRules(),  # noqa: B008 - it cannot be changed
 ) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
-    nodes = list(nodes)
-    cordoned = {
-        str(mapping(node.get("metadata")).get("name"))
-        for node in nodes
-        if mapping(node.get("spec")).get("unschedulable") is True
-    }
     declared = {
         str(pool.get("name")): pool for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
     }
-    labels = {
-        str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
-        for node in nodes
-    }
+    labels, cordoned = {}, set()
+    for node in nodes:
+        metadata = mapping(node.get("metadata"))
+        labels[str(metadata.get("name"))] = mapping(metadata.get("labels"))
+        if mapping(node.get("spec")).get("unschedulable") is True:
+            cordoned.add(str(metadata.get("name")))
+    devices_by_node = {}
+    for name, has in read_nodes(slices).items():
+        by_driver = {driver: _tainted_by(rules, devices) for driver, devices in has.by_driver.items()}
+        devices_by_node[name] = replace(has, by_driver=by_driver)
     selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
-    devices_by_node = {
-        name: replace(
-            has, by_driver={driver: _tainted_by(rules, has.by_driver[driver]) for driver in has.by_driver}
-        )
-        for name, has in read_nodes(slices).items()
-    }
+    # A node that has the label of some pool is no stranger, if only of one that the cluster does not declare.
     strangers = [
-        node for node in sorted(devices_by_node) if not _is_of_a_pool(labels.get(node, {}), selectors)
+        node
+        for node in sorted(devices_by_node)
+        if POOL_LABEL not in labels.get(node, {})
+        and not any(carries(labels.get(node, {}), selector) for selector in selectors)
     ]
     return tuple(
         _pool(
@@ -183,11 +188,6 @@ def carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     return all(labels.get(key) == value for key, value in selector.items())
 
 
-def _is_of_a_pool(labels: Mapping[str, Any], selectors: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether a node has the label of some pool, if only of one that the cluster does not declare."""
-    return POOL_LABEL in labels or any(carries(labels, selector) for selector in selectors)
-
-
 def _pool(
     pool: JsonObject,
     declared: JsonObject,
@@ -204,11 +204,25 @@ def _pool(
     selector = node_labels_of(name, declared.get("nodeSelector"))
     members = sorted(node for node, node_labels in labels.items() if carries(node_labels, selector))
     inventories = [(node, devices_by_node.get(node)) for node in members]
-    findings = set(_on_nodes(name, mappings(pool.get("devices")), inventories))
-    findings |= {
-        Drift(name, kind, detail) for kind, detail in of_classes(mappings(pool.get("devices")), rules)
-    }
+    entries = mappings(pool.get("devices"))
+    findings = {Drift(name, kind, detail) for kind, detail in of_classes(entries, rules)}
     findings |= set(_by_rules(name, inventories, rules))
+    for entry in entries:
+        if entry.get("claim", "DRA") != "DRA":
+            continue
+        driver = str(entry.get("driver"))
+        missing = [
+            node
+            for node, has in inventories
+            if has is None or (driver not in has.by_driver and driver not in has.unknown)
+        ]
+        if missing:
+            text = f"{driver}: no ResourceSlice on node {missing[0]}"
+            findings.add(Drift(name, "DriverMissing", text))
+        published = [
+            (node, has.by_driver[driver]) for node, has in inventories if has and driver in has.by_driver
+        ]
+        findings |= set(_entry(name, entry, published))
     off = [node for node in members if node in cordoned]
     if off:
         findings.add(
@@ -223,27 +237,6 @@ def _pool(
         findings.add(Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}"))
     whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
     return PoolDrift(name, most, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
-
-
-def _on_nodes(
-    pool: str, entries: Iterable[JsonObject], members: Sequence[tuple[str, NodeDevices | None]]
-) -> Iterator[Drift]:
-    """Hold every claimable entry against every node whose slices are known; the worst node is named."""
-    for entry in entries:
-        if entry.get("claim", "DRA") != "DRA":
-            continue
-        driver = str(entry.get("driver"))
-        missing = [
-            node
-            for node, has in members
-            if has is None or (driver not in has.by_driver and driver not in has.unknown)
-        ]
-        if missing:
-            yield Drift(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
-        inventories = [
-            (node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver
-        ]
-        yield from _entry(pool, entry, inventories)
 
 
 def _expressions(holder: JsonObject) -> tuple[str, ...]:
@@ -294,7 +287,18 @@ def _by_rules(
     ]
     for where, expressions in _claimed(rules):
         for node, devices in inventories:
-            said = [(device, _says(expressions, _subject(device))) for device in devices]
+            said = [
+                (
+                    device,
+                    _says(
+                        expressions,
+                        bind_device(
+                            driver=device.driver, attributes=device.attributes, capacity=device.capacity
+                        ),
+                    ),
+                )
+                for device in devices
+            ]
             erring = [(device, outcome) for device, outcome in said if outcome.kind in ("error", "cost")]
             if erring and any(outcome.matched for _, outcome in said):
                 device, outcome = erring[0]
@@ -324,20 +328,20 @@ def _claimed(rules: LiveRules) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield where, (*of_class, *_expressions(way))
 
 
-def _subject(device: PublishedDevice) -> Subject:
-    return bind_device(driver=device.driver, attributes=device.attributes, capacity=device.capacity)
-
-
 def _tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
-    """The devices, with what rules taint."""
+    """Return the devices, with what rules taint."""
     return tuple(
-        replace(device, tainted=device.tainted or first_taint(_hits(rules, device))) for device in devices
+        replace(
+            device,
+            tainted=device.tainted
+            or first_taint(
+                mapping(mapping(rule.get("spec")).get("taint"))
+                for rule in rules.taints
+                if _is_hit(rule, device)
+            ),
+        )
+        for device in devices
     )
-
-
-def _hits(rules: LiveRules, device: PublishedDevice) -> Iterator[JsonObject]:
-    """The taints of rules on a device."""
-    return (mapping(mapping(rule.get("spec")).get("taint")) for rule in rules.taints if _is_hit(rule, device))
 
 
 def first_taint(taints: Iterable[JsonObject]) -> str:
@@ -364,46 +368,35 @@ def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
 def _entry(
     pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
+    """Hold a claimable entry against every node whose slices are known; the worst node is named."""
     name, count = str(entry.get("name")), number(entry.get("count"), 1)
     short: list[tuple[int, str, str]] = []
     for node, devices in inventories:
         able = [device for device in devices if not device.tainted and type_fits(entry, device)]
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
-        yield from _undeclared(pool, entry, fitting or able)
-        if len(fitting) < count:  # Where enough satisfy it, the others are another entry's, or nobody's.
-            yield from _compared(pool, entry, node, able)
-            short.append(
-                (
-                    len(fitting),
-                    node,
-                    min((device.tainted for device in devices if device.tainted), default=""),
-                )
-            )
+        for device in fitting or able:
+            declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
+            for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
+                if key not in declared and not is_individual(key):
+                    yield Drift(pool, "Undeclared", key)
+        if len(fitting) >= count:
+            continue  # Enough satisfy it: the others are another entry's, or nobody's.
+        for device in able:
+            for key in _short_of(entry, device):
+                has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
+                wants = mapping(mapping(entry.get("capacity")).get(key)).get("value")
+                yield Drift(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
+            for key in _differs(entry, device):
+                has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
+                text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
+                yield Drift(pool, "AttributeDiffers", text)
+        taint = min((device.tainted for device in devices if device.tainted), default="")
+        short.append((len(fitting), node, taint))
     if short:
         fewest, node, taint = min(short)
         tainted = f", others have the taint {taint}" if taint else ""
         text = f"{name}: class has {count}, {fewest} satisfy it (node {node}{tainted})"
         yield Drift(pool, "DeviceCountShort", text)
-
-
-def _compared(pool: str, entry: JsonObject, node: str, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
-    for device in devices:
-        for key in _short_of(entry, device):
-            has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
-            wants = mapping(mapping(entry.get("capacity")).get(key)).get("value")
-            yield Drift(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
-        for key in _differs(entry, device):
-            has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
-            text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
-            yield Drift(pool, "AttributeDiffers", text)
-
-
-def _undeclared(pool: str, entry: JsonObject, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
-    for device in devices:
-        declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
-        for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
-            if key not in declared and not is_individual(key):
-                yield Drift(pool, "Undeclared", key)
 
 
 def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
@@ -478,39 +471,34 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
     whole: dict[str, dict[str, list[PublishedDevice]]] = defaultdict(lambda: defaultdict(list))
     unknown: dict[str, set[str]] = defaultdict(set)
     for (node, driver, _), specs in sorted(pools.items()):
+        # Slices of an older generation are on their way out: the driver writes all of a pool anew.
         newest = max(_number(spec, "generation") for spec in specs)
         current = [spec for spec in specs if _number(spec, "generation") == newest]
         if len(current) < max(_number(spec, "resourceSliceCount") for spec in current):
             unknown[node].add(driver)
             continue
-        whole[node][driver].extend(device for spec in current for device in _devices(driver, spec))
-    return {
-        node: NodeDevices(
-            node,
-            {
-                driver: tuple(devices)
-                for driver, devices in whole[node].items()
-                if driver not in unknown[node]
-            },
-            frozenset(unknown[node]),
-        )
-        for node in sorted({node for node, _, _ in pools})
-    }
+        for spec in current:
+            for device in mappings(spec.get("devices")):
+                # Before resource.k8s.io/v1 the content of a device was in `basic`.
+                content = mapping(device.get("basic")) or device
+                whole[node][driver].append(
+                    PublishedDevice(
+                        driver,
+                        str(device.get("name")),
+                        mapping(content.get("attributes")),
+                        mapping(content.get("capacity")),
+                        tainted=first_taint(mappings(content.get("taints"))),
+                        pool=str(mapping(spec.get("pool")).get("name")),
+                    )
+                )
+    nodes = {}
+    for node in sorted({node for node, _, _ in pools}):
+        by_driver = {
+            driver: tuple(devices) for driver, devices in whole[node].items() if driver not in unknown[node]
+        }
+        nodes[node] = NodeDevices(node, by_driver, frozenset(unknown[node]))
+    return nodes
 
 
 def _number(spec: JsonObject, key: str) -> int:
     return number(mapping(spec.get("pool")).get(key), 1)
-
-
-def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
-    """Yield the devices of a slice; before resource.k8s.io/v1 their content was in `basic`."""
-    for device in mappings(spec.get("devices")):
-        content = mapping(device.get("basic")) or device
-        yield PublishedDevice(
-            driver,
-            str(device.get("name")),
-            mapping(content.get("attributes")),
-            mapping(content.get("capacity")),
-            tainted=first_taint(mappings(content.get("taints"))),
-            pool=str(mapping(spec.get("pool")).get("name")),
-        )

@@ -1,11 +1,15 @@
-"""Handle an InferenceCluster: one request in, one response out. This file is the table of contents.
+"""The InferenceCluster handler: from what is declared to what everybody else reads of a cluster.
 
-requirements -> snapshot (the cluster, its classes, its replicas) -> compose -> publish -> conditions
+A platform engineer declares how a cluster is reached and which pools of machines it has. This handler makes
+it reachable, looks at it, and publishes pools with their devices; the scheduler reads nothing else of it.
+
+    read_snapshot (the cluster, its classes, its replicas) ▶ compose ▶ publish ▶ conditions
+
+This file is the table of contents, and holds the handler of InferenceClasses: other kinds read a class as it
+stands, so nothing is composed of it, and it becomes Ready instead of waiting for a function.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from function.api.model import mapping, mappings, string
 from function.boundary import NoReuse, Request, Response, Reuse
@@ -15,9 +19,9 @@ from function.cluster.publish import overcommitted, publish
 from function.cluster.snapshot import declared, read_snapshot
 from function.transitions import circuit_open, transitions
 
-__all__ = ["KIND", "condition_types", "declared", "run"]
+__all__ = ["CLASS_KIND", "KIND", "condition_types", "declared", "run", "run_class"]
 
-KIND = "InferenceCluster"
+KIND, CLASS_KIND = "InferenceCluster", "InferenceClass"
 NO_REUSE = NoReuse()
 
 
@@ -28,13 +32,16 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     desired, status = compose(request, snapshot), publish(snapshot)
     new_conditions = conditions(request, snapshot, status)
     delivered = all(requirement.delivered(request) for requirement in requirements)
+    address = string(mapping(status.get("gateway")).get("address"))
     return Response(
         requirements=requirements,
         desired=desired,
         status=status,
-        unready=not (status.get("gpuPools") and _address(status) and new_conditions[0].status),
+        # Nobody can place or reach anything on a cluster without pools or an address.
+        unready=not (status.get("gpuPools") and address and new_conditions[0].status),
         conditions=new_conditions,
         results=tuple(transitions(KIND, new_conditions, snapshot.before)),
+        # Replicas that are asked to give way leave soon: the next sum should not come a ttl later.
         settled=delivered
         and all(condition.status for condition in new_conditions)
         and not overcommitted(status)
@@ -44,6 +51,6 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     )
 
 
-def _address(status: dict[str, Any]) -> str:
-    """Return where replicas on the cluster are reached, "" where nothing is published of it."""
-    return string(mapping(status.get("gateway")).get("address"))
+def run_class(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:  # noqa: ARG001 - the protocol
+    """Answer for an InferenceClass: nothing is desired and nothing is pending."""
+    return Response(requirements=(), settled=True)

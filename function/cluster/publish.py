@@ -1,13 +1,25 @@
 """Publish a cluster: its pools with their devices, how it is reached, and what it can do.
 
+The status of an InferenceCluster is what everybody else reads of it. The scheduler places by `gpuPools`,
+replicas are applied through `providerConfigRef`, endpoints lead to `gateway.address`. So a value that is
+wrong for one call moves replicas, and one that flaps wakes every deployment of the fleet.
+
+    publish ▶ pools (devices by class, usable nodes, what replicas hold) ▶ address, heartbeat, capabilities
+
 Law C 3: what another kind relies on keeps its last value until it is observed to be different. A pool whose
 class is undelivered, gone or unreadable is published as before; one that never was is left out.
+
+What is not declared is observed, through Objects of provider-kubernetes that only look (`observations`).
+CustomResourceDefinitions are never looked at: the one of LeaderWorkerSet would put over 600 kB into a status.
+
+Limits: no time is read from a clock, only from the lease of a heartbeat. What an earlier step of the pipeline
+desires in the status counts as published before: a provisioner may know better how a cluster is reached.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from function.api import InferenceCluster, ModelReplica
@@ -18,18 +30,14 @@ from function.api.model import mapping, mappings, string
 from function.api.names import SYSTEM_NAMESPACE
 from function.api.text import seconds_of, text_of
 from function.boundary import JsonObject
-from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, with_class
+from function.cluster.classes import with_class
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
 from function.cluster.snapshot import ClusterSnapshot, MissingClass
 from function.fail_static import base_of, key_of
 from function.gateway_api import first_address
 from function.objects import GONE, OBSERVE, ObservedObject, composed_object, identity_of
 from function.scheduler.device_accounting import Copies, PodClaims, Pods
-from function.scheduler.ledger import Ledger, Yielding, yielding
-
-# Observe-only Objects: what a cluster must have, looked at and never touched.
-#
-# CustomResourceDefinitions are never observed: the one of LeaderWorkerSet would put over 600 kB into a
-# status.
+from function.scheduler.ledger import Ledger, yielding
 
 _ABSENT = (
     GONE,
@@ -50,11 +58,22 @@ def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
         key_of(base, manifest, snapshot.observed): manifest
         for base, manifest in _named_by_input(snapshot.config).items()
     }
-    manifests |= {
-        f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
-        for name in _device_classes(snapshot)
+    names = {
+        device.get("deviceClassName")
+        for devices in snapshot.classes.values()
+        if not isinstance(devices, MissingClass)
+        for device in devices
+        if device.get("claim") == "DRA"
     }
-    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in manifests.items()}
+    for name in sorted(name for name in names if isinstance(name, str) and name):
+        manifests[f"{CLASS_PREFIX}{name}"] = _named("resource.k8s.io/v1", "DeviceClass", name)
+    return {
+        key: {
+            **composed_object(manifest, snapshot.provider_config, management=OBSERVE),
+            "metadata": {"namespace": SYSTEM_NAMESPACE},
+        }
+        for key, manifest in manifests.items()
+    }
 
 
 def look(snapshot: ClusterSnapshot, base: str) -> ObservedObject | None:
@@ -81,25 +100,9 @@ def _named_by_input(config: ClusterConfig) -> dict[str, dict[str, Any]]:
     return manifests
 
 
-def _device_classes(snapshot: ClusterSnapshot) -> list[str]:
-    names = {
-        device.get("deviceClassName")
-        for devices in snapshot.classes.values()
-        if not isinstance(devices, MissingClass)
-        for device in devices
-        if device.get("claim") == "DRA"
-    }
-    return sorted(name for name in names if isinstance(name, str) and name)
-
-
 def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-def _observed(manifest: Mapping[str, Any], provider_config: str) -> dict[str, Any]:
-    made = composed_object(manifest, provider_config, management=OBSERVE)
-    return {**made, "metadata": {"namespace": SYSTEM_NAMESPACE}}
 
 
 def presence(observed_object: ObservedObject | None) -> str:
@@ -159,13 +162,21 @@ class HolderShare(NamedTuple):
 def charge(
     cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
 ) -> list[dict[str, Any]]:
-    """Return published pools with what the replicas on the cluster hold of each."""
+    """Return published pools with what the replicas on the cluster hold of each.
+
+    Who gives way in a pool that holds more than it has is published with it, the most senior first.
+    """
     here = [replica for replica in replicas if replica.cluster == cluster]
     made = [{**pool, "charged": charged(pool, here)} for pool in pools]
-    for pool, leaving in _giving_way(cluster, pools, here).items():
-        for entry in made:
-            if entry.get("name") == pool:
-                entry["charged"]["givesWay"] = leaving
+    leaving: dict[str, list[JsonObject]] = defaultdict(list)
+    for one in yielding(_opened(cluster, pools, here)):
+        replica = one.replica
+        stated = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
+        entry: JsonObject = {"replica": f"{replica.namespace}/{replica.name}"}
+        leaving[one.pool].append(entry | {key: value for key, value in stated.items() if value})
+    for pool in made:
+        if pool.get("name") in leaving:
+            pool["charged"]["givesWay"] = leaving[str(pool["name"])][-YIELDING:]
     return made
 
 
@@ -178,17 +189,28 @@ def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonOb
     for replica in replicas:
         if replica.nodes.get(name):
             claims = _claims(replica, name, several) if by_devices else ()
-            shares[
-                HolderShare(holder(replica), ReplicaHolding(replica.nodes[name], replica.deleting, claims))
-            ] += 1
+            held = ReplicaHolding(replica.nodes[name], replica.deleting, claims)
+            shares[HolderShare(holder(replica), held)] += 1
     totals: Counter[str] = Counter()
     for share, number in shares.items():
         totals[share.holder] += share.held.nodes * number
     rank = {key: at for at, key in enumerate(sorted(totals, key=lambda key: (-totals[key], key)))}
     ordered = sorted(shares.items(), key=lambda entry: (rank[entry[0].holder], entry[0].held))
     named = [entry for entry in ordered if rank[entry[0].holder] < NAMED][:NAMED_SHARES]
-    by = [{**_who(share.holder), **_holding(number, share.held)} for share, number in named]
-    others = list(_others(ordered[len(named) :]))
+    by = []
+    for share, number in named:
+        unnamed = share.holder.removeprefix(stray(""))
+        who = {"deployment": share.holder} if unnamed == share.holder else {"replica": unnamed}
+        by.append({**who, **_holding(number, share.held)})
+    # Holders that are not named are told by a digest, those that hold the same in one entry: the sum stays
+    # small, and a deployment still finds its own replicas in it.
+    groups: dict[tuple[int, ReplicaHolding], list[str]] = defaultdict(list)
+    for share, number in ordered[len(named) :]:
+        groups[number, share.held].append(digest(share.holder))
+    others = [
+        {**_holding(number, held), "digests": " ".join(sorted(digests))}
+        for (number, held), digests in sorted(groups.items(), reverse=True)
+    ]
     return {
         "nodes": sum(totals.values()),
         **({"by": by} if by else {}),
@@ -196,80 +218,66 @@ def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonOb
     }
 
 
-def _who(key: str) -> JsonObject:
-    unnamed = key.removeprefix(stray(""))
-    return {"deployment": key} if unnamed == key else {"replica": unnamed}
-
-
 def _holding(number: int, held: ReplicaHolding) -> JsonObject:
+    """Return a share as it is written: what so many equal replicas hold."""
+    engines = []
+    for gang, copies in held.claims:
+        members = []
+        for pod, pods in gang:
+            requests = [
+                {
+                    "deviceClassName": claim.device_class,
+                    "count": claim.number,
+                    **({"selectors": list(claim.selectors)} if claim.selectors else {}),
+                }
+                for claim in pod.claims
+            ]
+            shared = [
+                {"matchAttribute": rule.attribute, "requests": list(rule.claims)} for rule in pod.shared
+            ]
+            constraints = {"constraints": shared} if shared else {}
+            members.append({"pods": pods, "requests": requests, **constraints})
+        engines.append({"copies": copies, "members": members})
     return {
         "replicas": number,
         "nodes": held.nodes * number,
         **({"leaving": True} if held.leaving else {}),
-        **({"engines": [_engine(*engine) for engine in held.claims]} if held.claims else {}),
+        **({"engines": engines} if engines else {}),
     }
-
-
-def _engine(members: Iterable[Pods], copies: int) -> JsonObject:
-    return {"copies": copies, "members": [_member(*pods) for pods in members]}
-
-
-def _member(pod: PodClaims, pods: int) -> JsonObject:
-    requests = [
-        {
-            "deviceClassName": claim.device_class,
-            "count": claim.number,
-            **({"selectors": list(claim.selectors)} if claim.selectors else {}),
-        }
-        for claim in pod.claims
-    ]
-    shared = [{"matchAttribute": rule.attribute, "requests": list(rule.claims)} for rule in pod.shared]
-    return {"pods": pods, "requests": requests, **({"constraints": shared} if shared else {})}
 
 
 def _claims(replica: ModelReplica, pool: str, several: Collection[str]) -> EngineClaims:
     """Return the claims of one replica on a pool, sorted: equal values claim the same.
 
-    Which entries it can bind is a question only for classes of which the pool has several.
+    Which entries it can bind is a question only for classes of which the pool has several. So selectors and
+    constraints are left out where they make no difference.
     """
     engines = []
     for engine in replica.engines:
-        members = [
-            Pods(_told_apart(PodClaims.of(member.requests, member.constraints), several), member.pods)
-            for member in engine.members
-            if member.pool == pool and member.requests
-        ]
+        members = []
+        for member in engine.members:
+            if member.pool != pool or not member.requests:
+                continue
+            pod = PodClaims.of(member.requests, member.constraints)
+            short = sum(len(text) for claim in pod.claims for text in claim.selectors) <= MAX_SELECTORS
+            matters = [claim.device_class in several for claim in pod.claims]
+            claims = tuple(
+                claim if short and of_several else claim._replace(selectors=())
+                for claim, of_several in zip(pod.claims, matters, strict=True)
+            )
+            members.append(Pods(PodClaims(claims, pod.shared if any(matters) else ()), member.pods))
         if members:
-            engines.append(Copies(tuple(sorted(members, key=_order)), engine.copies))
-    return tuple(sorted(engines, key=lambda engine: (engine.number, [_order(pods) for pods in engine.gang])))
-
-
-def _order(pods: Pods) -> tuple[object, ...]:
-    return pods.number, pods.claims
-
-
-def _told_apart(pod: PodClaims, several: Collection[str]) -> PodClaims:
-    """Return what a pod claims, with selectors and constraints only where they make a difference."""
-    short = sum(len(text) for claim in pod.claims for text in claim.selectors) <= MAX_SELECTORS
-    claims = [
-        claim if short and claim.device_class in several else claim._replace(selectors=())
-        for claim in pod.claims
-    ]
-    matters = any(claim.device_class in several for claim in pod.claims)
-    return PodClaims(tuple(claims), pod.shared if matters else ())
-
-
-def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[JsonObject]:
-    """The shares of holders that are not named, equal ones together."""
-    groups: dict[tuple[int, ReplicaHolding], list[str]] = defaultdict(list)
-    for share, number in shares:
-        groups[number, share.held].append(digest(share.holder))
-    for (number, held), digests in sorted(groups.items(), reverse=True):
-        yield {**_holding(number, held), "digests": " ".join(sorted(digests))}
+            members.sort(key=lambda pods: (pods.number, pods.claims))
+            engines.append(Copies(tuple(members), engine.copies))
+    engines.sort(key=lambda copies: (copies.number, [(pods.number, pods.claims) for pods in copies.gang]))
+    return tuple(engines)
 
 
 def _opened(cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]) -> Ledger:
-    """The ledger of a cluster; one of pools that cannot be read has none of them."""
+    """Return the scheduler's ledger of a cluster; one of pools that cannot be read has none of them.
+
+    It is the scheduler's own, so that what is published and what deployments compute agree.
+    """
     try:
         published = InferenceCluster.parse(
             {"metadata": {"name": cluster}, "status": {"gpuPools": list(pools)}}
@@ -295,26 +303,6 @@ def flag(
     return [{**pool, OVERCOMMITTED: True} if pool.get("name") in marked else pool for pool in unmarked]
 
 
-def _giving_way(
-    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
-) -> dict[str, list[JsonObject]]:
-    """Who gives way on each pool that holds more than it has, the most senior first."""
-    ledger = _opened(cluster, pools, replicas)
-    entries: dict[str, list[JsonObject]] = defaultdict(list)
-    for yielding_replica in yielding(ledger):
-        entries[yielding_replica.pool].append(_gives_way(yielding_replica))
-    return {pool: leaving[-YIELDING:] for pool, leaving in entries.items()}
-
-
-def _gives_way(yielding_replica: Yielding) -> JsonObject:
-    replica = yielding_replica.replica
-    entries = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
-    return {
-        "replica": f"{replica.namespace}/{replica.name}",
-        **{key: value for key, value in entries.items() if value},
-    }
-
-
 HEARTBEAT_STEP = 300
 """Seconds between two published heartbeats: far below the least that an evacuation may wait for."""
 
@@ -329,7 +317,8 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
         key: before[key] for key in ("providerConfigRef", "namespace", "gateway", "cache") if key in before
     }
     if isinstance(cluster, DeclaredCluster):
-        published = pools(snapshot, cluster)
+        published = _pools(snapshot, cluster)
+        # An empty list would be published while a class is awaited, and read as a cluster without pools.
         if published or not snapshot.missing or "gpuPools" in before:
             status["gpuPools"] = published
         if cluster.existing is not None and not snapshot.missing:
@@ -337,21 +326,31 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
             if cluster.existing.cache.storage_class_name:
                 status["cache"] = {"storageClassName": cluster.existing.cache.storage_class_name}
     elif "gpuPools" in before:
+        # Law C 3: a cluster that cannot be read has the pools that it had.
         status["gpuPools"] = before["gpuPools"]
     address = gateway_address(snapshot)
     if address:
         status["gateway"] = {"address": address}
-    beat = heartbeat(snapshot)
+    beat = _heartbeat(snapshot)
     if beat:
         status["heartbeat"] = beat
     if snapshot.config.publish == "Attributes":
-        status["capabilities"] = capabilities(snapshot)
+        classes = {
+            key.removeprefix(CLASS_PREFIX): presence(observed_object)
+            for key, observed_object in snapshot.observed.items()
+            if key.startswith(CLASS_PREFIX)
+        }
+        status["capabilities"] = {
+            "gateway": presence(look(snapshot, GATEWAY)),
+            "leaderWorkerSet": presence(look(snapshot, LEADER_WORKER_SET)),
+            **({"deviceClasses": classes} if classes else {}),
+        }
     elif "capabilities" in before and not isinstance(cluster, DeclaredCluster):
         status["capabilities"] = before["capabilities"]
     return status
 
 
-def heartbeat(snapshot: ClusterSnapshot) -> str:
+def _heartbeat(snapshot: ClusterSnapshot) -> str:
     """Return when the cluster was last seen alive; the last that was published while nothing new is legible.
 
     Cut to whole steps: the lease is renewed every few seconds, and each new value is a write that whoever
@@ -362,21 +361,19 @@ def heartbeat(snapshot: ClusterSnapshot) -> str:
     observed = look(snapshot, HEARTBEAT)
     renewed = seconds_of(mapping((observed.remote or {}).get("spec")).get("renewTime")) if observed else None
     if renewed is None:
-        last = snapshot.before.get("heartbeat")
-        return string(last)
+        return string(snapshot.before.get("heartbeat"))
     return text_of(renewed - renewed % HEARTBEAT_STEP)
 
 
-def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
+def _pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
     """Return the pools in the order of the spec: those whose class has devices, or that were published."""
     last = {string(pool.get("name")): pool for pool in mappings(snapshot.before.get("gpuPools"))}
-    published = (_pool(snapshot, pool, last.get(pool.name)) for pool in cluster.spec.node_pools)
     here = [replica for replica in snapshot.replicas or () if replica.cluster == cluster.name]
-    made = [
-        _with_usable(snapshot, pool, last.get(string(pool.get("name")), {}), here)
-        for pool in published
-        if pool is not None
-    ]
+    made = []
+    for declared in cluster.spec.node_pools:
+        pool = _pool(snapshot, declared, last.get(declared.name))
+        if pool is not None:
+            made.append(_with_usable(snapshot, pool, last.get(string(pool.get("name")), {}), here))
     if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
         return made
     summed = flag if snapshot.config.charges == "Overcommitted" else charge
@@ -428,9 +425,9 @@ def _pool(
 ) -> dict[str, Any] | None:
     devices = snapshot.classes.get(declared.class_name)
     if devices is None or isinstance(devices, MissingClass):
-        return last
+        return last  # Law C 3.
     if not devices:
-        return None
+        return None  # No replica could claim anything of it.
     pool: dict[str, Any] = {"name": declared.name, "nodes": declared.nodes, "devices": list(devices)}
     if snapshot.config.publish == "Attributes":
         stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -439,6 +436,7 @@ def _pool(
         if of_class:
             stated["attributes"] = with_class(stated.get("attributes"), of_class)
         pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
+        # While the replicas are not delivered, the last sum stands; once they are, it is replaced.
         kept = OVERCOMMITTED if snapshot.config.charges == "Overcommitted" else "charged"
         if last is not None and kept in last:
             pool[kept] = last[kept]
@@ -447,7 +445,7 @@ def _pool(
 
 def gateway_address(snapshot: ClusterSnapshot) -> str:
     """Return where replicas are reached: the stack's word, the declared one, the Gateway's, the last one."""
-    from_stack = mapping(snapshot.stack_status.get("gateway")).get("address")
+    from_stack = mapping(mapping(snapshot.stack.get("status")).get("gateway")).get("address")
     cluster = snapshot.cluster
     existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
     observed = look(snapshot, GATEWAY)
@@ -456,17 +454,3 @@ def gateway_address(snapshot: ClusterSnapshot) -> str:
     last = mapping(snapshot.status.get("gateway")).get("address")
     candidates = (from_stack, declared, first, last)
     return next((address for address in candidates if isinstance(address, str) and address), "")
-
-
-def capabilities(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """Return what was seen on the cluster: Present, Absent, or Unknown."""
-    classes = {
-        key.removeprefix(CLASS_PREFIX): presence(observed_object)
-        for key, observed_object in snapshot.observed.items()
-        if key.startswith(CLASS_PREFIX)
-    }
-    return {
-        "gateway": presence(look(snapshot, GATEWAY)),
-        "leaderWorkerSet": presence(look(snapshot, LEADER_WORKER_SET)),
-        **({"deviceClasses": classes} if classes else {}),
-    }

@@ -1,8 +1,17 @@
-"""Read everything one request tells about a cluster, and say what of it is in doubt (Law C)."""
+"""Read everything one request tells about a cluster, and say what of it is in doubt (Law C).
+
+    declared ▶ what Crossplane fetches        read_snapshot ▶ the cluster, its classes, its replicas, what is
+    seen
+
+Everything that this handler reads of a request is read here, each part by itself: a class that is not
+delivered is no doubt about the cluster, and a cluster that cannot be read still holds replicas that a guard
+protects. The cluster is in doubt as a whole where it, or the input of the step, cannot be read, or where
+somebody else's object stands under a key of ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,29 +23,14 @@ from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL
-from function.boundary import Document, Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
-from function.cluster.names import (
-    PROVIDER_CONFIG,
-    STACK,
-    attributes_of,
-    devices_of,
-    kind_of,
-    provider_config_name,
-)
+from function.boundary import Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
+from function.cluster.classes import attributes_of, devices_of
+from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, members, provider_config_name
 from function.cluster.usable import ObservedPool, usable_nodes
-from function.cluster.verification import members
 from function.fail_static import Doubt, foreign
 from function.objects import ObservedObject, read_object
 
-# Declare what the handler needs of the control plane: the one table of requirement names.
-#
-# Each class that a pool names, by name, sorted. The replicas on the cluster, by label, in all namespaces:
-# they are read and not watched, because two hundred of them that start write some thousand times. One of
-# them is watched by name, so that the cluster learns of its end. Read leniently: what is required must not
-# depend on whether the rest of the cluster can be read.
-
-REPLICAS = "model-replicas"
-WITNESS = "witness"
+REPLICAS, WITNESS = "model-replicas", "witness"
 
 
 def class_requirement(name: str) -> str:
@@ -45,38 +39,45 @@ def class_requirement(name: str) -> str:
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
-    """Return what this request needs, whatever was delivered."""
-    name = text_at(request.composite, "metadata", "name")
-    labels = ((CLUSTER_LABEL, name),)
-    replicas = Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
-    classes = tuple(
+    """Declare what this request needs, whatever was delivered: the one table of requirement names.
+
+    - Each class that a pool names, by name.
+    - The replicas on the cluster, by label, in all namespaces. They are read and not watched: two hundred of
+      them that start write some thousand times.
+    - One of these by name, the witness, watched: as long as it is there, the guard against deletion is right,
+      and the cluster learns of its end.
+    - What was seen of the cluster's nodes, where somebody asks for it (`names.members`).
+
+    All is read leniently: what is required must not depend on whether the rest of the cluster can be read.
+    """
+    requirements = [
         Requirement(class_requirement(name), API_VERSION, "InferenceClass", match_name=name)
         for name in class_names(request)
-    )
-    return (*classes, *((replicas,) if name else ()), *_witness(request), *members(request))
-
-
-def _witness(request: Request) -> Iterator[Requirement]:
-    """Yield one replica on the cluster, once they are listed: as long as it is there, the guard is right.
-
-    One that is being deleted is the last choice, so that the next witness is there when it is gone.
-    """
-    witness = min(map(_standing, request.required.get(REPLICAS, ())), default=None)
-    if witness is not None and witness[2]:
-        _, namespace, name = witness
-        yield Requirement(
-            *(f"{WITNESS}/{namespace}/{name}", API_VERSION, "ModelReplica"),
-            match_name=name,
-            namespace=namespace,
-            served_by=REPLICAS,
+    ]
+    cluster = text_at(request.composite, "metadata", "name")
+    if cluster:
+        labels = ((CLUSTER_LABEL, cluster),)
+        requirements.append(
+            Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
         )
-
-
-def _standing(replica: Document) -> tuple[bool, str, str]:
-    namespace, name, deleted = (
-        text_at(replica, "metadata", key) for key in ("namespace", "name", "deletionTimestamp")
-    )
-    return bool(deleted), namespace, name
+    standing = []
+    for document in request.required.get(REPLICAS, ()):
+        # One that is being deleted is the last choice, so that the next witness is there when it is gone.
+        deleted = bool(text_at(document, "metadata", "deletionTimestamp"))
+        standing.append(
+            (deleted, text_at(document, "metadata", "namespace"), text_at(document, "metadata", "name"))
+        )
+    _, namespace, name = min(standing, default=(False, "", ""))
+    if name:
+        requirements.append(
+            Requirement(
+                *(f"{WITNESS}/{namespace}/{name}", API_VERSION, "ModelReplica"),
+                match_name=name,
+                namespace=namespace,
+                served_by=REPLICAS,
+            )
+        )
+    return (*requirements, *members(request))
 
 
 def class_names(request: Request) -> list[str]:
@@ -91,7 +92,7 @@ def class_names(request: Request) -> list[str]:
 
 DeviceEntries = tuple[dict[str, Any], ...]
 
-INVALID_POOL, SECRET_INVALID, MALFORMED = "InvalidNodePool", "SecretInvalid", "Malformed"
+SECRET_INVALID, MALFORMED = "SecretInvalid", "Malformed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,31 +125,22 @@ class ClusterSnapshot:
     """The name of the ClusterProviderConfig: as observed, else as published, else as it will be."""
     usable: tuple[ObservedPool, ...] | Doubt | None
     """What can be used of each pool; None where nobody asks, or the cluster cannot be read."""
+    missing: Mapping[str, MissingClass]
+    """The classes whose devices are not known."""
     stack: Mapping[str, Plain]
     """The observed ServingStack; empty where there is none or it cannot be read."""
 
     @property
-    def stack_status(self) -> Mapping[str, Plain]:
-        """The status of the ServingStack."""
-        return mapping(self.stack.get("status"))
-
-    @property
     def stack_ready(self) -> tuple[bool, str]:
         """Tell whether the ServingStack is Ready, and what it says where it is not."""
-        ready, message = condition_of(self.stack_status, "Ready")
+        ready, message = condition_of(mapping(self.stack.get("status")), "Ready")
         return ready is True, message
-
-    @property
-    def missing(self) -> dict[str, MissingClass]:
-        """The classes whose devices are not known."""
-        return {name: devices for name, devices in self.classes.items() if isinstance(devices, MissingClass)}
 
 
 def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     """Read one request."""
     composite = plain_of(request.composite)
     before = mapping(composite.get("status"))
-    name = str(mapping(composite.get("metadata")).get("name") or "")
     cluster, config = _cluster(composite), ClusterConfig()
     try:
         config = ClusterConfig.parse(request.input or {})
@@ -169,6 +161,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
             for name, devices in classes.items()
             if not isinstance(devices, MissingClass)
         },
+        missing={name: devices for name, devices in classes.items() if isinstance(devices, MissingClass)},
         usable=usable_nodes(request, declared_pools, classes, reuse) if declared_pools else None,
         replicas=_replicas(request, reuse),
         observed={
@@ -178,7 +171,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
         },
         status={**before, **request.desired_status},
         before=before,
-        provider_config=_provider_config(request, name, before),
+        provider_config=_provider_config(request, composite),
         stack=plain_of(request.observed[STACK]) if STACK in request.observed else {},
     )
 
@@ -187,18 +180,14 @@ def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
     try:
         cluster = DeclaredCluster.parse(composite)
     except Malformed as error:
-        return Doubt(_reason(error), f"The InferenceCluster cannot be read: {error}")
+        # The reason names the part that is wrong, for the two parts that most often are.
+        path = error.faults[0].path
+        reason = "InvalidNodePool" if path.startswith("spec.nodePools") else MALFORMED
+        reason = SECRET_INVALID if path.startswith("spec.cluster.existing") else reason
+        return Doubt(reason, f"The InferenceCluster cannot be read: {error}")
     if cluster.is_existing and cluster.existing is None:
         return Doubt(SECRET_INVALID, "spec.cluster.existing.secretRef is missing: it names the kubeconfig")
     return cluster
-
-
-def _reason(error: Malformed) -> str:
-    """Name the part of the cluster that is wrong."""
-    path = error.faults[0].path
-    if path.startswith("spec.nodePools"):
-        return INVALID_POOL
-    return SECRET_INVALID if path.startswith("spec.cluster.existing") else MALFORMED
 
 
 def _class(request: Request, name: str) -> DeviceEntries | MissingClass:
@@ -221,25 +210,26 @@ def _class(request: Request, name: str) -> DeviceEntries | MissingClass:
 
 
 def _replicas(request: Request, reuse: Reuse) -> tuple[ModelReplica, ...] | None:
+    """Read the replicas on the cluster. One that cannot be read is there all the same, and guards it."""
     if request.resolution(REPLICAS) is Resolution.UNRESOLVED:
         return None
-    replicas = (_replica(document, reuse) for document in request.required[REPLICAS])
+    replicas = []
+    for document in request.required[REPLICAS]:
+        try:
+            replicas.append(reuse.parsed(document, replica_api.parse))
+        except ValueError:
+            replicas.append(ModelReplica(name="", whole=False))
     return tuple(sorted(replicas, key=lambda replica: (replica.namespace, replica.name, replica.uid)))
 
 
-def _replica(document: Document, reuse: Reuse) -> ModelReplica:
-    try:
-        return reuse.parsed(document, replica_api.parse)
-    except ValueError:
-        return replica_api.ModelReplica(name="", whole=False)
+def _provider_config(request: Request, composite: Mapping[str, Plain]) -> str:
+    """Return the name of the ClusterProviderConfig: as observed, else as published, else as it will be.
 
-
-def _provider_config(request: Request, cluster: str, before: Mapping[str, Plain]) -> str:
-    """Law C 5: the name under which everything on the cluster was made stays."""
+    Law C 5: everything on the cluster was made under that name, so it stays.
+    """
     observed = request.observed.get(PROVIDER_CONFIG)
     named = mapping(plain_of(observed).get("metadata")).get("name") if observed else None
-    published = mapping(before.get("providerConfigRef")).get("name")
-    return next(
-        (name for name in (named, published) if isinstance(name, str) and name),
-        provider_config_name(cluster),
-    )
+    published = mapping(mapping(composite.get("status")).get("providerConfigRef")).get("name")
+    cluster = str(mapping(composite.get("metadata")).get("name") or "")
+    stated = (name for name in (named, published) if isinstance(name, str) and name)
+    return next(stated, provider_config_name(cluster))

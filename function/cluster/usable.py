@@ -1,15 +1,23 @@
 """Count the nodes of every pool that new pods can be put on, from the nodes and slices that are observed.
 
-Opt-in by the input's `capacity: Usable`. What takes a node away is an observation: it is gone, not Ready,
-cordoned, tainted, or its driver offers fewer devices than the class says. Everything else is doubt, and a
-node in doubt counts: one that was never read, or was read last before the provider lost the cluster. Where
-nothing reliable is known at all (`Doubt`), nothing is published, and the declared number counts.
+Opt-in by the input's `capacity: Usable`. Without it a declared node counts, and a replica that is placed on a
+pool whose nodes are cordoned or lost waits there for ever.
+
+What takes a node away is an observation: it is gone, not Ready, cordoned, tainted, or its driver offers fewer
+devices than the class says. Everything else is doubt, and a node in doubt counts (Law 2): one that was never
+read, or was read last before the provider lost the cluster. Where nothing reliable is known at all (`Doubt`),
+nothing is published, and the declared number counts.
+
+    collections of nodes and slices ▶ Sighting of each member ▶ ObservedPool
+
+Limits: the number is about new replicas. What runs stays, on whatever node it is, and other pods' use of a
+node is not looked at.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,8 +34,7 @@ from function.cluster.drift import (
     read_nodes,
     type_fits,
 )
-from function.cluster.names import NODES, SLICES
-from function.cluster.verification import REQUIRED, observes_capacity
+from function.cluster.names import NODES, REQUIRED, SLICES, observes_capacity
 from function.fail_static import Doubt
 from function.objects import GONE
 
@@ -118,24 +125,31 @@ def usable_nodes(
     """
     if not observes_capacity(request):
         return None
-    doubt = next(filter(None, (_doubt(request, key) for key in (NODES, SLICES))), None)
+    doubt = _doubt(request, NODES) or _doubt(request, SLICES)
     if doubt is not None:
         return doubt
-    nodes, slices = (_there(request, key, reuse) for key in (NODES, SLICES))
+    nodes, slices = (
+        [
+            sighting
+            for document in request.required[REQUIRED[key]]
+            if not (sighting := reuse.parsed(document, read_sighting)).gone
+        ]
+        for key in (NODES, SLICES)
+    )
     if not any(node.manifest for node in nodes):
         return Doubt(NOT_OBSERVED, "No node of the cluster could be read")
-    inventory = _inventory(slices)
+    specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
+    inventory = _Inventory(
+        read_nodes(sighting.manifest for sighting in slices if sighting.manifest),
+        frozenset(string(spec.get("driver")) for _, spec in specs if not string(spec.get("nodeName"))),
+        frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
+        all(sighting.manifest for sighting in slices),
+    )
     return tuple(
         _pool(pool, entries, nodes, inventory)
         for pool in pools
         if isinstance(entries := classes.get(pool.class_name), tuple) and entries
     )
-
-
-def _there(request: Request, key: str, reuse: Reuse) -> list[Sighting]:
-    """Return what a collection saw, without what is gone from the cluster since."""
-    sightings = (reuse.parsed(document, read_sighting) for document in request.required[REQUIRED[key]])
-    return [sighting for sighting in sightings if not sighting.gone]
 
 
 def _doubt(request: Request, key: str) -> Doubt | None:
@@ -166,16 +180,6 @@ class _Inventory(NamedTuple):
     """Whether every slice was read: one that was not may be of any node."""
 
 
-def _inventory(slices: Sequence[Sighting]) -> _Inventory:
-    specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
-    return _Inventory(
-        read_nodes(sighting.manifest for sighting in slices if sighting.manifest),
-        frozenset(string(spec.get("driver")) for _, spec in specs if not string(spec.get("nodeName"))),
-        frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
-        all(sighting.manifest for sighting in slices),
-    )
-
-
 def _pool(
     pool: DeclaredPool,
     entries: Sequence[JsonObject],
@@ -184,25 +188,26 @@ def _pool(
 ) -> ObservedPool:
     selector = node_labels_of(pool.name, pool.node_selector)
     unread = sum(node.manifest is None for node in nodes)
-    members = [node for node in nodes if node.manifest is not None and carries(_labels(node), selector)]
+    there = doubtful = unread
     unusable = []
-    for node in members:
+    for node in nodes:
+        metadata = mapping((node.manifest or {}).get("metadata"))
+        if node.manifest is None or not carries(mapping(metadata.get("labels")), selector):
+            continue
+        there += 1
+        doubtful += not node.current
+        # What was seen before the provider lost the cluster may be over: the node counts.
         why = _fault(node, pool, entries, inventory) if node.current else ""
         if why:
-            name = string(mapping(mapping(node.manifest).get("metadata")).get("name"))
-            unusable.append(f"{name or 'a node'} {why}")
+            unusable.append(f"{string(metadata.get('name')) or 'a node'} {why}")
     return ObservedPool(
         name=pool.name,
         declared=pool.nodes,
-        there=len(members) + unread,
+        there=there,
         unusable=tuple(sorted(unusable)),
-        doubtful=unread + sum(not node.current for node in members),
+        doubtful=doubtful,
         grows=pool.grows,
     )
-
-
-def _labels(node: Sighting) -> Mapping[str, Any]:
-    return mapping(mapping((node.manifest or {}).get("metadata")).get("labels"))
 
 
 def _fault(
@@ -220,29 +225,26 @@ def _fault(
         return "is not Ready"
     if spec.get("unschedulable") is True:
         return "is cordoned"
-    repelling = untolerated(tuple(_taints(spec)), tuple(_tolerations(pool)))
+    taints = tuple(
+        Taint(key=taint["key"], value=string(taint.get("value")), effect=taint["effect"])
+        for taint in mappings(spec.get("taints"))
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and string(taint.get("key"))
+    )
+    tolerations = []
+    for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
+        try:
+            stated = {key: value for key, value in toleration.items() if value}
+            tolerations.append(Toleration.parse(stated))
+        except ValueError:
+            continue  # The API server takes no such toleration, so no pod has it.
+    repelling = untolerated(taints, tuple(tolerations))
     if repelling:
         return f"has the taint {repelling[0]}"
     name = string(metadata.get("name"))
     if not inventory.complete or name in inventory.stale:
+        # A slice that is not known may hold the devices that seem to be missing.
         return ""
     return _device_fault(entries, inventory.by_node.get(name), inventory.elsewhere)
-
-
-def _taints(spec: Mapping[str, Any]) -> Iterator[Taint]:
-    """The taints that keep pods off a node, as far as they can be read."""
-    for taint in mappings(spec.get("taints")):
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and string(taint.get("key")):
-            yield Taint(key=taint["key"], value=string(taint.get("value")), effect=taint["effect"])
-
-
-def _tolerations(pool: DeclaredPool) -> Iterator[Toleration]:
-    """Return what pods on the pool tolerate: what all of ours do, and what the pool adds."""
-    for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
-        try:
-            yield Toleration.parse({key: value for key, value in toleration.items() if value})
-        except ValueError:
-            continue
 
 
 def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewhere: frozenset[str]) -> str:

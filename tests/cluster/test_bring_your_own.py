@@ -11,7 +11,6 @@ import pytest
 from example import caller
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler as clusters
-from function.cluster import inference_class
 from function.cluster.snapshot import REPLICAS, class_requirement
 from function.deployment import handler as deployments
 from tests.schema.admission import refusals
@@ -42,7 +41,7 @@ def running(cluster: Plain, **more: Any) -> Plain:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_class_is_one_of_the_catalogue(name: str) -> None:
-    response = inference_class.run(Request(PlainDocument(CLASSES[name]), {}, {}, None))
+    response = clusters.run_class(Request(PlainDocument(CLASSES[name]), {}, {}, None))
     assert all(condition.status for condition in response.conditions)
 
 

@@ -10,7 +10,7 @@ import pytest
 from function.api.declared_cluster import InferenceClass
 from function.catalogue import NETWORK_DRIVER, UnknownMachineType, entry, machine_types
 from function.cel.library.quantity import quantity
-from function.cluster.names import devices_of
+from function.cluster.classes import devices_of
 from tests.cluster.build import Case, reason
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from example.caller import ROOT
+from function.cluster.classes import NothingPublished, describe
 from function.cluster.drift import LiveRules, drift
-from function.cluster.verification import NothingPublished, describe
 from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
 
 Plain = dict[str, Any]

@@ -86,7 +86,7 @@ def describe_class(
 
 def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequence[str] = ()) -> NoReturn:
     """Print the class of the nodes that publish these slices, and end. Raises BadInput."""
-    from function.cluster.verification import NothingPublished, describe  # noqa: PLC0415 - as above
+    from function.cluster.classes import NothingPublished, describe  # noqa: PLC0415 - as above
 
     try:
         made = describe(slices)

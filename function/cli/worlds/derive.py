@@ -20,7 +20,7 @@ from function.api.model import mapping, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
-from function.cluster.names import attributes_of, devices_of, with_class
+from function.cluster.classes import attributes_of, devices_of, with_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
