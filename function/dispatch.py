@@ -1,6 +1,9 @@
 """Find the handler of a composite by its kind: a table, and nothing else.
 
-To add a kind, add its room and one row of `HANDLERS`.
+To add a kind, add its room and one row of `HANDLERS`. A handler is three functions of its room. `run` answers
+a request and depends on nothing else (Law 1). The other two are for a call that has no answer: which
+requirements and which conditions it would have had, so that an internal error neither stops Crossplane from
+fetching nor takes a condition away (`runner`).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The console script `function`, which the image starts, and `fleet-scheduler serve`: `function` is a word of
 bash, where it cannot be typed as a command.
+
+Imports are late on purpose. gRPC reads its environment when it is imported, so `--debug` is known first; and
+the server listens, or says why it cannot, before the rest of the function is imported, which takes longest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""RunFunction: bytes in, bytes out, one log line. An error of our own never leaves it and removes nothing."""
+"""RunFunction: bytes in, bytes out, one log line. An error of our own never leaves it and removes nothing.
+
+A call ends in one of three ways, which the metrics count:
+
+- answered: by its handler, or again with the answer that the call before left in the context
+  (`wire.request`);
+- failed: an exception that is a fault of ours. The answer desires everything that is observed (Law 2), and
+  the log says where it came from, by types and places only: a message could hold what a user wrote;
+- malformed: the bytes are no request. That is the only error that the client sees.
+
+The log line has numbers and names of the composite, no contents of objects. Recording comes last, and cannot
+fail a call.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +92,20 @@ class Function:
             self.log.warning("refused", reason="not a RunFunctionRequest", bytes=len(content))
             raise
         if (carried := call.carried) is not None:
-            return self._repeated(call, carried, received=len(content), started=started)
+            # The call before only stated less than the one before that, and left its answer to be given
+            # again.
+            seconds = perf_counter() - started
+            self.metrics.ended(ANSWERED)
+            self.metrics.measured(seconds=seconds, received=len(content), sent=len(carried))
+            self.log.info(
+                "answered",
+                **_names(call),
+                milliseconds=round(seconds * 1000, 1),
+                received=len(content),
+                sent=len(carried),
+                repeated=True,
+            )
+            return carried
         session = Session(self.memory, dispatch.COSTS)
         try:
             response = self.run(call.request, reuse=session)
@@ -107,17 +132,6 @@ class Function:
         )
         if self.recorder is not None:
             self.recorder.record(content, response, self.ttl)
-        return answer
-
-    def _repeated(self, call: wire.ReceivedCall, answer: bytes, *, received: int, started: float) -> bytes:
-        """Give the answer of the call before, which only stated less than the one before that."""
-        seconds = perf_counter() - started
-        self.metrics.ended(ANSWERED)
-        self.metrics.measured(seconds=seconds, received=received, sent=len(answer))
-        taken = round(seconds * 1000, 1)
-        self.log.info(
-            "answered", **_names(call), milliseconds=taken, received=received, sent=len(answer), repeated=True
-        )
         return answer
 
     def _failed(self, call: wire.ReceivedCall, error: Exception) -> bytes:

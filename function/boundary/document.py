@@ -1,14 +1,22 @@
 """Read one Kubernetes object without knowing how it is encoded: protobuf bytes or YAML.
 
-A door (`wire`, `cli`) hands every object over as a `Document`. Readers name the paths they want, so that
-the rest of a large object is never decoded.
+A door (`wire`, `cli`) hands every object over as a `Document`. Readers name the paths they want (`Shape`), so
+that the rest of a large object is never decoded.
+
+Limits that every reader lives with:
+
+- an object may turn out unreadable when it is read, not before: `Unreadable` is a fault of that object, and
+  what stands on it keeps what it has (Law 2: doubt deletes nothing);
+- values have the type that somebody wrote, whatever a schema says. Saying so is the work of the parsers
+  (`api`);
+- what is returned may be shared with other readers. Nobody changes it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 Plain: TypeAlias = Any
@@ -117,15 +125,10 @@ class PlainDocument:
         """Return itself: it is decoded already."""
         return self
 
-    @property
-    def identity(self) -> None:
-        """Files have no resource version to trust, so they are read every time."""
-        return
-
-    @property
-    def size(self) -> int:
-        """Bytes on the wire: none, it was never there."""
-        return 0
+    identity: None = field(init=False, default=None)
+    """Files have no resource version to trust, so they are read every time."""
+    size: int = field(init=False, default=0)
+    """Bytes on the wire: none, it was never there."""
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""
@@ -137,7 +140,6 @@ class PlainDocument:
 
     def charge(self, _make: Callable[..., T], _deployment_label: str) -> None:
         """Leave it to the lenient reader: nothing is saved by cutting what is decoded already."""
-        return
 
     def pool_charges(self, _make: Callable[..., T | None]) -> dict[str, T]:
         """Leave them to the lenient reader, as above."""

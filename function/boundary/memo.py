@@ -1,4 +1,8 @@
-"""Values that are computed once, at most so many of them."""
+"""Values that are computed once, at most so many of them: the one memo of the core.
+
+A memo stays only where it was measured to pay, and says so where it is made. It is bounded by a number of
+entries and drops the oldest, without looking at what is used: at the bound something else is wrong.
+"""
 
 from __future__ import annotations
 

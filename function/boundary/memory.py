@@ -1,7 +1,15 @@
 """A bounded memory of parsed objects: what has not changed since an earlier call is not parsed again.
 
+Why: Crossplane sends the whole fleet with every call, and nearly all of it is as it was. Parsing is most of
+the work of a call; a call about an unchanged fleet parses nothing.
+
 It may forget anything at any time and never changes an answer. Objects are recognised by their identity
 (see `wire.WireDocument.identity`); an object without one is parsed every time.
+
+The parts: `Memory` is shared by all calls and threads. `Session` is one call's view of it, which also counts.
+A stamp says which version of an object a value is of, as far as decisions go: two versions that parse to
+`equivalent` values have one stamp. All stamps of a call, digested, say whether a call reads what an earlier
+one read, so that its answer can be given again.
 """
 
 from __future__ import annotations
@@ -93,7 +101,10 @@ class Memory:
         charge = size + OVERHEAD
         if charge > self._limit:
             return None
-        entry = Entry(charge, value, self._stamp(key, value, equivalent), version)
+        earlier = self.find(key)
+        same = earlier is not None and equivalent(earlier.value, value)
+        stamp = earlier.stamp if earlier is not None and same else next(self._stamps)
+        entry = Entry(charge, value, stamp, version)
         with self._lock:
             replaced = self._entries.pop(key, None)
             self._entries[key] = entry
@@ -105,12 +116,6 @@ class Memory:
             if self._bytes > self._limit:
                 self._shrink()
         return entry.stamp
-
-    def _stamp(self, key: Hashable, value: Any, equivalent: Callable[[Any, Any], bool]) -> int:
-        earlier = self.find(key)
-        if earlier is not None and equivalent(earlier.value, value):
-            return earlier.stamp
-        return next(self._stamps)
 
     def share(self, key: Hashable, value: Any, parts: Iterable[Part]) -> None:
         """Say which parts a value has by now; nothing where another one is remembered under its key."""
@@ -135,7 +140,7 @@ class Memory:
         entry.parts = parts
 
     def _forget(self, entry: Entry[Any]) -> None:
-        """Charge an entry no longer."""
+        """Charge an entry no longer, nor the parts that it was the last to have."""
         self._bytes -= entry.charge
         if entry.parts:
             self._share(entry, NO_PARTS)
@@ -191,20 +196,15 @@ class Session:
             return entry.value
         self.parses += 1
         value = parse(document)
-        self._put(memory, key, version, document.size, value)
-        return value
-
-    def _put(
-        self, memory: Memory, key: tuple[object, Hashable], version: Hashable, size: int, value: Any
-    ) -> None:
-        cost = self._costs.get(key[0], USUAL)
+        cost = self._costs.get(parse, USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
-        charge = round(size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)
+        charge = round(document.size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)
         stamp = memory.put(key, charge, value, parts, version=version, equivalent=cost.equivalent)
         if stamp is not None:
             self._stamps.append(stamp)
         if cost.grows:
             self._growing.append((key, value, cost))
+        return value
 
     def digest(self) -> bytes | None:
         """Digest the stamps of everything parsed so far; None where something has none."""

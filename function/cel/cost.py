@@ -1,26 +1,30 @@
-"""Costs in the units of Kubernetes: charged while a selector runs, estimated before it is stored."""
+"""Estimate the most that a selector may cost, as the API server does before it has seen a device.
+
+Why: the API server refuses a selector whose estimate is above the limit when a claim or class is written. The
+estimate here is advice for a lint and never refuses a selector by itself. What an evaluation really costs is
+charged while it runs (`library/charges`), and is far below: real selectors cost at most 67 units.
+
+It is cel-go's `checker/cost.go` (`costCall`, `costComprehension`, `functionCost`) with the API server's
+`EstimateCallCost` in `pkg/cel/library/cost.go`, of which only the upper bounds matter. Each node has an
+`Estimate`: what it may cost, and how large its value may be, because texts and lists are charged by their
+size. Sizes begin at what the API allows a device to publish (`BOUNDED`) and at literals; where nothing bounds
+one, costs saturate at 2^64 - 1, as in Go.
+
+Two parts: what a call costs by the sizes of its arguments (`CALLS`), and a rule for each kind of node
+(`RULES`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
+from function.cel.checker.state import Checked
 from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Node, operands
 from function.cel.syntax.parser import collect, descend
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from function.cel.checker.state import Checked
-
-
-# Estimate the cost of a call and the size of its result from the sizes of its arguments.
-
-if TYPE_CHECKING:
-    Estimator: TypeAlias = "Callable[[Sequence[str], Sequence[Estimate]], Units]"
 
 MAX_SIZE = UNKNOWN = 2**64 - 1
 """A size that nothing bounds; costs end there as well."""
@@ -29,15 +33,18 @@ OPAQUE = frozenset(
     {"kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL"}
     | {"kubernetes.NamedFormat", "net.IP", "net.CIDR"}
 )
+"""Kubernetes' own types: comparing two values of one costs a unit, whatever they hold."""
 TEXTS = frozenset({"string", "bytes", "dyn"})
-
-
 FORMAT = 32
 """Characters of a named format's expression, by four, that Kubernetes reckons with."""
 
 
 class Estimate(NamedTuple):
-    """The most a node costs, the most elements or characters it has, and those of the levels below."""
+    """The most a node costs, the most elements or characters it has, and those of the levels below.
+
+    `literal` is the value of a literal, or "texts" for a list of them; `items` the largest element of a list
+    that is written out.
+    """
 
     cost: int
     size: int
@@ -45,14 +52,11 @@ class Estimate(NamedTuple):
     literal: Any = None
     items: int = UNKNOWN
 
-    @property
-    def least(self) -> int:
-        """The fewest characters it has."""
-        return len(self.literal) if isinstance(self.literal, str | bytes) else 0
-
 
 Units: TypeAlias = tuple[int, int]
 """The units of a call, and the size of its result."""
+Estimator: TypeAlias = "Callable[[Sequence[str], Sequence[Estimate]], Units]"
+"""From the names of the types of a call's arguments, and their estimates, to its units."""
 
 
 def inside(one: Estimate) -> tuple[int, tuple[int, ...]]:
@@ -61,7 +65,7 @@ def inside(one: Estimate) -> tuple[int, tuple[int, ...]]:
 
 
 def part(size: int, factor: float) -> int:
-    """Return a share of a size, rounded up, in doubles as cel-go computes it."""
+    """Return a share of a size, rounded up, in doubles as cel-go computes it (`multiplyByCostFactor`)."""
     return min(math.ceil(size * factor), MAX_SIZE)
 
 
@@ -75,12 +79,11 @@ def call(name: str, kinds: Sequence[str], given: Sequence[Estimate]) -> tuple[in
         return given[0].cost + max(given[1].cost, given[2].cost), longest.size, longest.element
     if name in ("_[_]", "_[?_]", "_?._"):
         return spent + 1, *inside(given[0])
-    units, size = CALLS.get(name, _plain)(kinds, given)
+    units, size = CALLS[name](kinds, given) if name in CALLS else (1, UNKNOWN)
     return spent + min(units, MAX_SIZE), min(size, MAX_SIZE), ()
 
 
-def _plain(_kinds: Sequence[str], _given: Sequence[Estimate]) -> Units:
-    return 1, UNKNOWN
+# The rules of functions that need more than a line. A tenth is what walking through a text costs a character.
 
 
 def _add(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
@@ -92,34 +95,10 @@ def _compare(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return part(min(estimate.size for estimate in given), 0.1), 1
 
 
-def _equal(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return (1, 1) if kinds[0] in OPAQUE and kinds[0] == kinds[1] else _compare(kinds, given)
-
-
-def _order(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return _compare(kinds, given) if kinds[0] in TEXTS else (1, 1)
-
-
-def _in(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return (1 if kinds[1] == "map" else given[1].size), 1
-
-
-def _prefix(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(given[1].size, 0.1), 1
-
-
 def _contains(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    if "list" in kinds:
+    if "list" in kinds:  # Of sets: each element meets each.
         return 1 + given[0].size * given[1].size, 1
     return part(given[0].size, 0.1) * part(given[1].size, 0.1), 1
-
-
-def _equivalent(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return 1 + 2 * given[0].size * given[1].size, 1
-
-
-def _matches(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(given[0].size + 1, 0.1) * part(given[1].size, 0.25), given[0].size
 
 
 def _traverse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
@@ -134,31 +113,19 @@ def _walk(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
 
 
 def _parse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    if kinds[0] not in TEXTS:
-        return 1, UNKNOWN
-    return part(given[0].size, 0.1), UNKNOWN
-
-
-def _convert(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return _walk(kinds, given) if kinds[0] in TEXTS else (1, UNKNOWN)
-
-
-def _same(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return 1, given[0].size
-
-
-def _split(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(given[0].size, 0.2), given[0].size
+    return (part(given[0].size, 0.1) if kinds[0] in TEXTS else 1), UNKNOWN
 
 
 def _replace(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    text, old, new = given[0].size, given[1].least, given[2].size
-    if old == 0:
+    # The fewest characters that are replaced give the longest result: those of a literal, or none.
+    text, old, new = given[0].size, given[1].literal, given[2].size
+    fewest = len(old) if isinstance(old, str | bytes) else 0
+    if fewest == 0:
         size = (text + 1) * new + text
-    elif new <= old:
+    elif new <= fewest:
         size = text
     else:
-        size = -(-text // old) * new
+        size = -(-text // fewest) * new
     return part(text, 0.2), size
 
 
@@ -176,24 +143,8 @@ def _sort(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return 1 + CREATE_LIST + 2 * pairs + (part(pairs, 0.1) if texts else 0), given[0].size
 
 
-def _distinct(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return 1 + CREATE_LIST + 2 * given[0].size ** 2, given[0].size
-
-
-def _quote(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(given[0].size, 0.1), 2 * given[0].size + 2
-
-
-def _validate(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(given[1].size + 1, 0.1) * FORMAT, UNKNOWN
-
-
 def _holds(block: int) -> Estimator:
     return lambda kinds, given: (block + (part(given[1].size, 0.1) if kinds[1] == "string" else 0), 1)
-
-
-def _copy(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return 1 + CREATE_LIST + given[0].size, given[0].size
 
 
 def _slice(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
@@ -208,56 +159,49 @@ def _range(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return 1 + CREATE_LIST + size, size
 
 
-def _includes(_kinds: Sequence[str], _given: Sequence[Estimate]) -> Units:
-    return 48, 1
+_ROWS: tuple[tuple[str, Estimator], ...] = (
+    (
+        "_==_",
+        lambda kinds, args: (1, 1) if kinds[0] in OPAQUE and kinds[0] == kinds[1] else _compare(kinds, args),
+    ),
+    ("_!=_", _compare),
+    ("_<_ _<=_ _>_ _>=_", lambda kinds, args: _compare(kinds, args) if kinds[0] in TEXTS else (1, 1)),
+    ("_+_", _add),
+    ("@in", lambda kinds, args: (1 if kinds[1] == "map" else args[1].size, 1)),
+    # Texts.
+    ("startsWith endsWith", lambda _, args: (part(args[1].size, 0.1), 1)),
+    (
+        "matches find findAll",
+        lambda _, args: (part(args[0].size + 1, 0.1) * part(args[1].size, 0.25), args[0].size),
+    ),
+    ("lowerAscii upperAscii trim substring", _walk),
+    ("split", lambda _, args: (part(args[0].size, 0.2), args[0].size)),
+    ("replace", _replace),
+    ("join", _join),
+    ("quote strings.quote", lambda _, args: (part(args[0].size, 0.1), 2 * args[0].size + 2)),
+    ("format quantity isQuantity semver isSemver ip isIP cidr isCIDR url isURL", _parse),
+    ("string bytes", lambda kinds, args: _walk(kinds, args) if kinds[0] in TEXTS else (1, UNKNOWN)),
+    ("validate", lambda _, args: (part(args[1].size + 1, 0.1) * FORMAT, UNKNOWN)),
+    ("isCanonical ip.isCanonical", lambda _, args: (part(2 * args[0].size, 0.1), 1)),
+    ("containsIP", _holds(4)),
+    ("containsCIDR", _holds(7)),
+    # Lists, and texts by the same names.
+    ("contains intersects sets.contains sets.intersects", _contains),
+    ("equivalent sets.equivalent", lambda _, args: (1 + 2 * args[0].size * args[1].size, 1)),
+    ("isSorted sum min max indexOf lastIndexOf", _traverse),
+    ("reverse flatten", lambda _, args: (1 + CREATE_LIST + args[0].size, args[0].size)),
+    ("sort", _sort),
+    ("distinct", lambda _, args: (1 + CREATE_LIST + 2 * args[0].size ** 2, args[0].size)),
+    ("range lists.range", _range),
+    ("slice", _slice),
+    ("includes", lambda _kinds, _args: (48, 1)),
+    ("dyn of optional.of", lambda _, args: (1, args[0].size)),
+)
+CALLS: dict[str, Estimator] = {name: rule for names, rule in _ROWS for name in names.split()}
+"""How a function is estimated; every other costs one, and its result may have any size."""
 
 
-def _canonical(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(2 * given[0].size, 0.1), 1
-
-
-def _names(estimator: Estimator, names: str) -> dict[str, Estimator]:
-    return dict.fromkeys(names.split(), estimator)
-
-
-CALLS: dict[str, Estimator] = {
-    "_==_": _equal,
-    "_!=_": _compare,
-    **_names(_order, "_<_ _<=_ _>_ _>=_"),
-    **_names(_prefix, "startsWith endsWith"),
-    **_names(_contains, "contains intersects sets.contains sets.intersects"),
-    **_names(_equivalent, "equivalent sets.equivalent"),
-    **_names(_matches, "matches find findAll"),
-    **_names(_traverse, "isSorted sum min max indexOf lastIndexOf"),
-    **_names(_walk, "lowerAscii upperAscii trim substring"),
-    **_names(_parse, "quantity isQuantity semver isSemver ip isIP cidr isCIDR url isURL"),
-    **_names(_convert, "string bytes"),
-    **_names(_quote, "quote strings.quote"),
-    **_names(_same, "dyn of optional.of"),
-    **_names(_copy, "reverse flatten"),
-    **_names(_parse, "format"),
-    "validate": _validate,
-    "containsIP": _holds(4),
-    "containsCIDR": _holds(7),
-    "sort": _sort,
-    "distinct": _distinct,
-    **_names(_canonical, "isCanonical ip.isCanonical"),
-    **_names(_range, "range lists.range"),
-    "_+_": _add,
-    "@in": _in,
-    "split": _split,
-    "replace": _replace,
-    "join": _join,
-    "slice": _slice,
-    "includes": _includes,
-}
-"""How a function is estimated; every other costs one."""
-
-
-# Estimate the most that a selector may cost, as Kubernetes does before it has seen a device.
-#
-# The API server refuses a selector above the limit when a claim or class is written. The estimate follows
-# cel-go's rules as far as they are known; it is advice for a lint and never refuses a selector by itself.
+# A rule for each kind of node.
 
 BOUNDED: dict[str, tuple[int, ...]] = {"driver": (63,), "attributes": (32, 32, 64), "capacity": (32, 32)}
 """Most characters of a driver; most domains of a device, names of a domain, characters of a value."""
@@ -281,17 +225,19 @@ EstimateSteps: TypeAlias = Generator[SizedNode, Estimate, Estimate]
 def estimate(checked: Checked) -> int:
     """Return the most units that Kubernetes expects the selector to cost; at most 2**64 - 1."""
     estimator = _Estimator(checked)
-    estimated: Estimate = descend(estimator.rule, SizedNode(checked.root, {}))
+    estimated: Estimate = descend(
+        lambda wanted: RULES[type(wanted.node)](estimator, wanted.node, wanted.names),
+        SizedNode(checked.root, {}),
+    )
     return min(estimated.cost, MAX_SIZE)
 
 
 class _Estimator:
+    """The rules, one method for each kind of node; a rule is asked with the sizes of the names in scope."""
+
     def __init__(self, checked: Checked) -> None:
         self.types = checked.types
         self.checked = checked
-
-    def rule(self, wanted: SizedNode) -> Any:
-        return RULES[type(wanted.node)](self, wanted.node, wanted.names)
 
     def sized(self, node: Node, cost: int, size: int = UNKNOWN, element: tuple[int, ...] = ()) -> Estimate:
         scalar = self.types[node].name in SCALARS
@@ -313,6 +259,7 @@ class _Estimator:
         return self.sized(node, 1, variable.size, variable.element) if variable else self.sized(node, 1)
 
     def select(self, node: nodes.Select, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a selection: a unit, but for a field of a message and for `has()`, which cost nothing."""
         if node in self.checked.type_values:
             return self.sized(node, 1)
         operand = yield SizedNode(node.operand, names)
@@ -351,6 +298,7 @@ class _Estimator:
         return self.sized(node, CREATE_MESSAGE + sum(estimate.cost for estimate in given))
 
     def bind(self, node: nodes.Bind, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate cel.bind, which cel-go writes as a fold over an empty list."""
         value = yield SizedNode(node.value, names)
         body = yield SizedNode(node.body, {**names, node.name: value})
         return self.sized(node, CREATE_LIST + value.cost + body.cost, body.size, body.element)
@@ -362,6 +310,10 @@ class _Estimator:
         return self.sized(node, given.cost + 1 + max(bound, 1))
 
     def loop(self, node: nodes.Loop, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a loop as the fold that cel-go makes of it.
+
+        Each step, for as many elements as there may be.
+        """
         over = yield SizedNode(node.range, names)
         size, below = inside(over) if over.element else (over.items, ())
         inner = {**names, **dict.fromkeys(node.names, Estimate(0, size, below))}

@@ -1,4 +1,20 @@
-"""A compiled selector: what it reads, what it says about a subject, and its terms one by one."""
+"""A compiled selector: what it reads, what it says about a subject, and its terms one by one.
+
+A text goes through `syntax.parser`, `checker.check` and `evaluator.generator`, and becomes a `Selector`. That
+takes some tenths of a millisecond, so a selector is compiled once for all who have it at a time (`_kept`); an
+evaluation takes some microseconds, and is made once for all subjects of which the selector reads the same
+(`OutcomeMemo`).
+
+Outcomes are four (`Outcome.kind`): match, no match, error and cost. To Kubernetes an error aborts the
+allocation of the claim. Here it selects nothing on that device, and is not a silent "no match": the scheduler
+reports it, because a claim with this selector would stay unallocated on the workload cluster.
+
+A release decides what a text means. The subject's release is asked first, since one fleet has clusters of
+several: a selector is compiled for its own release and, when it meets another, for that one too (`_reading`).
+Where another release refuses it, that is the outcome on every subject of such a cluster.
+
+`Conjunct` is one term of a selector's top-level `&&`, evaluated alone: hints find out which term rejects.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +24,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 from weakref import WeakValueDictionary
 
 from function.cel.checker import state
@@ -86,6 +103,8 @@ class Program(ABC):
         self._cost = code.cost
         """Units that it surely costs."""
         self._slots = [None] * (checked.size - FIRST_SLOT)
+        self._others: dict[str, Program] = {}
+        """The same text as other releases read it: they live as long as this one."""
 
     @cached_property
     def _paths(self) -> frozenset[ReadPath]:
@@ -108,7 +127,8 @@ class Program(ABC):
     def evaluate(self, subject: Subject, limit: int = LIMIT) -> Outcome:  # noqa: PLR0911 - one for each outcome
         """Return what the expression says about a subject, within so many units. Never raises.
 
-        A smaller limit changes no outcome but to `cost`.
+        A smaller limit changes no outcome but to `cost`. What surely is charged is taken off before anything
+        runs; an error that comes after the budget is spent is cost, because Kubernetes stops there.
         """
         if subject.problem:
             return Outcome("error", subject.problem)
@@ -159,7 +179,9 @@ class Program(ABC):
     def _reading(self, release: str) -> Program | Outcome:
         """Return the same text as another release reads it, or what that says of every subject."""
         try:
-            return self._in(release)
+            if release not in self._others:
+                self._others[release] = self._in(release)
+            return self._others[release]
         except CompileError as error:
             return Outcome("error", f"Kubernetes {release} refuses this selector: {error}")
 
@@ -176,32 +198,22 @@ class Conjunct(Program):
         # Not the selector itself, which has its terms: a cycle would stay until the collector comes by.
         self._whole = whole.source
         self._index = index
-        self._others: dict[str, Program] = {}
 
     def _in(self, release: str) -> Program:
-        if release not in self._others:
-            whole = _kept(self._whole, self.checked.environment, release)
-            self._others[release] = whole.conjuncts()[self._index]
-        return self._others[release]
+        return _kept(self._whole, self.checked.environment, release).conjuncts()[self._index]
 
 
 class Selector(Program):
     """A whole selector."""
 
-    def _in(self, release: str) -> Program:
-        return self.compiled_for(release)
-
     def compiled_for(self, release: str) -> Selector:
         """Return the same text as another release reads it. Raises CompileError."""
-        program = self._others.get(release)
-        if program is None:
-            program = self._others[release] = _kept(self.source, self.checked.environment, release)
-        return program
+        if release not in self._others:
+            self._others[release] = self._in(release)
+        return cast("Selector", self._others[release])
 
-    @cached_property
-    def _others(self) -> dict[str, Selector]:
-        """The same text as other releases read it: they live as long as this one."""
-        return {}
+    def _in(self, release: str) -> Selector:
+        return _kept(self.source, self.checked.environment, release)
 
     @property
     def size(self) -> int:
@@ -320,16 +332,17 @@ def compile_node(source: str) -> Selector:
     return _kept(source, state.NODE, DEFAULT)
 
 
-# Evaluate each selector once for all subjects of which it reads the same, within one request.
-
-
 class OutcomeMemo:
-    """A memory of outcomes and two counters. For one request and one thread."""
+    """A memory of outcomes and two counters. For one request and one thread.
+
+    Each selector is evaluated once for all subjects of which it reads the same: a thousand devices of one
+    model differ in their index and bus address, and no real selector reads those.
+    """
 
     def __init__(self, evaluate: Callable[[Program, Subject], Outcome] | None = None) -> None:
         self.evaluated = 0
         self.reused = 0
-        self._evaluate = evaluate or _unbounded
+        self._evaluate = evaluate or Program.evaluate
         self._outcomes: dict[tuple[Program, Hashable], Outcome] = {}
 
     def outcome(self, selector: Program, subject: Subject) -> Outcome:
@@ -342,7 +355,3 @@ class OutcomeMemo:
         self.evaluated += 1
         outcome = self._outcomes[key] = self._evaluate(selector, subject)
         return outcome
-
-
-def _unbounded(selector: Program, subject: Subject) -> Outcome:
-    return selector.evaluate(subject)

@@ -1,4 +1,22 @@
-"""Subjects of selectors: a device, a cluster or a node pool, with its values converted once."""
+"""Subjects of selectors: a device, a cluster or a node pool, with its values converted once.
+
+A fleet has thousands of devices and a call evaluates each selector on many of them. So the conversion from
+what the API publishes to values that a selector reads happens once for each content, and the result is
+shared.
+
+A subject has its values twice over, by path (`("attributes", "gpu.nvidia.com", "architecture")`):
+
+- `values` are what closures read. Most selectors read single values by a path that is written out, which is
+  one look-up (`evaluator/calls.path_code`); the maps of a whole variable are put together only where a
+  selector asks for one (`fields`);
+- `content` is what the API said, hashable: by it two subjects are told apart, and what a selector reads of it
+  decides its outcome (`checker/references.Projection`).
+
+The rules of conversion are the allocator's (`dynamic-resource-allocation/cel/compile.go`): a name is split at
+its first slash, a bare name belongs to the driver's domain (`parseQualifiedName`), and one value that cannot
+be converted makes every selector on that device an error, even `true` (`DeviceMatches`). A subject keeps that
+as its `problem` instead of raising it, because one device must not hide the others.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +74,6 @@ class Subject:
             self._fields = self.layout(self.values)
         return self._fields
 
-    @property
-    def whole(self) -> Map:
-        """The variable itself: to whoever does not read a field of it, it is a map."""
-        return Map.of(self.fields)
-
     def lacks(self, path: ReadPath) -> EvaluationError:
         """Return the error of reading what is not there, by its name."""
         words = {"attributes": "attribute", "labels": "label"}
@@ -74,7 +87,7 @@ class Subject:
         return Subject(self.kind, self.layout, self.values, self.content, self.problem, release)
 
     def owned(self) -> Subject:
-        """Return a copy for one evaluation whose quantities may change their form."""
+        """Return a copy for one evaluation whose quantities may change their form (`library/quantity`)."""
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
         copy.layout, copy._fields = self.layout, None
@@ -84,6 +97,16 @@ class Subject:
 
 
 EMPTY = Map({})
+
+
+def _single(field: str, values: Mapping[ReadPath, Value]) -> Value:
+    """Return the one value of a field."""
+    return values[(field,)]
+
+
+def _below(field: str, values: Mapping[ReadPath, Value]) -> Map:
+    """Return name to value."""
+    return Map.of({path[1]: value for path, value in values.items() if path[0] == field})
 
 
 def _domains(field: str, values: Mapping[ReadPath, Value]) -> Map:
@@ -97,6 +120,16 @@ def _domains(field: str, values: Mapping[ReadPath, Value]) -> Map:
                 published = domains[domain] = Map({}, of_texts=True)
             published.entries[name] = (name, value)
     return Map.of(domains, EMPTY)
+
+
+def _layout(**fields: Callable[[str, Mapping[ReadPath, Value]], Value]) -> Layout:
+    """Return what puts the fields of a variable together, each by its own rule."""
+    return lambda values: {field: made(field, values) for field, made in fields.items()}
+
+
+DEVICE = _layout(driver=_single, allowMultipleAllocations=_single, attributes=_domains, capacity=_domains)
+CLUSTER = _layout(name=_single, labels=_below, attributes=_below)
+NODE = _layout(name=_single, className=_single, attributes=_below)
 
 
 def bind_device(
@@ -114,15 +147,7 @@ def bind_device(
         binder.attribute(("attributes", *_qualified(name, driver)), name, attribute)
     for name, amount in sorted(capacity.items()):
         binder.capacity(("capacity", *_qualified(name, driver)), name, amount)
-    return binder.subject("device", _device_fields)
-
-
-def _device_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    return {
-        **_single("driver", "allowMultipleAllocations", values=values),
-        "attributes": _domains("attributes", values),
-        "capacity": _domains("capacity", values),
-    }
+    return binder.subject("device", DEVICE)
 
 
 def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[str, Any]) -> Subject:
@@ -132,15 +157,7 @@ def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[st
     for key, value in sorted(labels.items()):
         binder.put(("labels", key), str(value))
     binder.attributes(attributes)
-    return binder.subject("cluster", _cluster_fields)
-
-
-def _cluster_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    return {
-        **_single("name", values=values),
-        "labels": _below("labels", values),
-        "attributes": _below("attributes", values),
-    }
+    return binder.subject("cluster", CLUSTER)
 
 
 def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> Subject:
@@ -149,26 +166,12 @@ def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> S
     binder.put(("name",), name)
     binder.put(("className",), class_name)
     binder.attributes(attributes)
-    return binder.subject("node", _node_fields)
-
-
-def _node_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    return {**_single("name", "className", values=values), "attributes": _below("attributes", values)}
+    return binder.subject("node", NODE)
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
-
-
-def _single(*fields: str, values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    """Return the fields that are one value each."""
-    return {field: values[(field,)] for field in fields}
-
-
-def _below(field: str, values: Mapping[ReadPath, Value]) -> Map:
-    """Return name to value."""
-    return Map.of({path[1]: value for path, value in values.items() if path[0] == field})
 
 
 SCALARS: Mapping[str, type] = {"int": int, "bool": bool, "string": str, "version": str}
@@ -177,7 +180,7 @@ _KINDS = (*LISTS, *SCALARS)
 
 
 class _Binder:
-    """Collects the values of one subject."""
+    """Collects the values of one subject. The first value that cannot be converted is the one it reports."""
 
     def __init__(self) -> None:
         self.values: dict[ReadPath, Value] = {}
@@ -201,29 +204,28 @@ class _Binder:
             self.values[path] = _converted(kind, given)
             self.content[path] = (kind, tuple(given) if isinstance(given, list) else given)
         except (EvaluationError, TypeError) as error:
-            self.fails(f"attribute {name}: {error}")
+            self.problem = self.problem or f"attribute {name}: {error}"
 
     def capacity(self, path: ReadPath, name: str, amount: Any) -> None:
         value = amount.get("value") if isinstance(amount, dict) else amount
+        # A quantity may be written as a number in YAML; the API server makes a text of it.
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            self.problem = self.problem or f"capacity {name}: unsupported value {value!r}"
+            return
         try:
-            text = value if isinstance(value, str) else _number(value)
-            self.values[path] = quantity(text)
-            self.content[path] = text
+            self.values[path] = quantity(str(value))
+            self.content[path] = str(value)
         except EvaluationError as error:
-            self.fails(f"capacity {name}: {error}")
-
-    def fails(self, problem: str) -> None:
-        self.problem = self.problem or problem
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise EvaluationError(f"unsupported value {value!r}")
-    return str(value)
+            self.problem = self.problem or f"capacity {name}: {error}"
 
 
 def _given(attribute: Any) -> tuple[str, Any]:
-    """Return the kind of an attribute and its value in the API's form."""
+    """Return the kind of an attribute and its value in the API's form.
+
+    One field of an attribute is set (`{"string": "Hopper"}`); where several are, the allocator takes the
+    first in its own order (`getAttributeValue`), lists before single values. A list may be nested under
+    `list`.
+    """
     if isinstance(attribute, dict):
         for kind in _KINDS if len(attribute) > 1 else attribute:
             if kind in _KINDS and attribute.get(kind) is not None:
@@ -245,6 +247,7 @@ def _converted(kind: str, given: Any) -> Value:
 
 
 def _scalar(kind: str, value: Any) -> Value:
+    """Convert one value. JSON has no integers, so a double that holds one is one."""
     if kind == "int" and type(value) is float and value.is_integer():
         value = int(value)
     if type(value) is not SCALARS[kind]:

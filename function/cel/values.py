@@ -1,15 +1,26 @@
-"""The values an expression computes with, where Python's own do not fit.
+"""The values an expression computes with, where Python's own do not fit, and the errors of a selector.
 
-bool, int (int64), float (double), str, bytes, None and list are themselves. Everything here is immutable once
-built, except what one evaluation owns.
+bool, int (int64), float (double), str, bytes, None and list are themselves. What Python would mix up has a
+type of its own: an unsigned integer (`UInt`) is no int to a selector. Types with one library (`Quantity`,
+`Ip`) stand beside it; they have `TYPE_NAME`, `same` for equality and `lookup_key` for maps.
+
+Everything here is immutable once built, except what one evaluation owns. So a program and a subject can be
+shared by any number of threads.
+
+Errors come in two families. A `Mistake` is in the text, before anything runs: the API server would refuse the
+selector. The others are of one evaluation; they differ in what absorbs them:
+
+| error | meaning | absorbed by `&&`, `||`, `all`, `exists` |
+|---|---|---|
+| `EvaluationError` | the expression has no value on this subject | yes |
+| `Aborted` | Go panics, and its evaluation fails as a whole | no |
+| `CostExceeded` | more work than Kubernetes allows | no |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
-
-# The errors of a selector: a mistake in its text, an error while it runs, too much work.
 
 CARET_WINDOW = 120
 """How many characters of a long line are shown around the caret."""
@@ -25,7 +36,10 @@ class Mistake(Exception):
 
 
 class CompileError(Exception):
-    """The API server would refuse this selector. `line` and `column` count from 1, in characters."""
+    """The API server would refuse this selector. `line` and `column` count from 1, in characters.
+
+    What leaves this package in place of a `Mistake`, with the source that its offset is of.
+    """
 
     def __init__(self, message: str, source: str, at: int) -> None:
         before = source[:at]
@@ -61,7 +75,8 @@ def no_overload(what: str = "") -> EvaluationError:
     return EvaluationError(f"no such overload: {what}" if what else "no such overload")
 
 
-# The frame of one evaluation: a list of the subject, the budget, the steps left and a slot for each name.
+# The frame of one evaluation: a list of the subject, the budget, the steps left and a slot for each name. A
+# list, because a closure reaches into it at every step: an index is the quickest look-up that Python has.
 
 SUBJECT = 0
 BUDGET = 1
@@ -95,7 +110,7 @@ class UInt(int):
 
 
 class Duration:
-    """A span of time in nanoseconds."""
+    """A span of time in nanoseconds, which 64 bits must hold: 292 years."""
 
     __slots__ = ("nanos",)
 
@@ -106,7 +121,10 @@ class Duration:
 
 
 class Timestamp:
-    """A point in time in nanoseconds since 1970, and how many seconds east of UTC it was written."""
+    """A point in time in nanoseconds since 1970, and how many seconds east of UTC it was written.
+
+    The offset shows in its text only; two timestamps are equal where their points in time are.
+    """
 
     __slots__ = ("nanos", "offset")
 
@@ -129,24 +147,20 @@ class TypeValue:
 class Optional:
     """A value that may be missing. One that `fails` is there and is an error to whoever reads it."""
 
-    __slots__ = ("_value", "fails", "present")
+    __slots__ = ("fails", "present", "unread")
 
     def __init__(self, value: Value = None, *, present: bool = True, fails: str = "") -> None:
         self.present = present
         self.fails = fails
-        self._value = value
-
-    @property
-    def unread(self) -> Value:
+        self.unread = value
         """The value for whoever only measures it; None if it is an error."""
-        return self._value
 
     @property
     def value(self) -> Value:
         """The value. Raises EvaluationError if it is an error."""
         if self.fails:
             raise EvaluationError(self.fails)
-        return self._value
+        return self.unread
 
 
 NONE = Optional(present=False)
@@ -155,7 +169,10 @@ NONE = Optional(present=False)
 class Map:
     """A map: normalised key to (key, value). `default` stands for every key that is not there.
 
-    One `of_texts` was made by Go from a map of strings: no other key is ever found in it.
+    Keys are normalised because to Python 1, 1.0 and True are one key, and to Go three. A default exists for
+    the domains of a device only: an unknown domain is an empty map, as the allocator makes it
+    (`newStringInterfaceMapWithDefault`). A map `of_texts` was made by Go from a map of strings: no other key
+    is ever found in it.
     """
 
     __slots__ = ("default", "entries", "of_texts")
@@ -179,12 +196,9 @@ class Map:
         if self.of_texts or not self.entries:
             return None
         entry = self.entries.get(normal_key(key))
-        if entry is None and type(key) in (int, UInt, float):
-            return self._held_number(key)
-        return entry
-
-    def _held_number(self, key: Value) -> tuple[Value, Value] | None:
-        """Look a number up as an int and as a uint, where nothing is lost by it."""
+        if entry is not None or type(key) not in (int, UInt, float):
+            return entry
+        # A number is looked up as an int and as a uint too, where nothing is lost by it.
         if type(key) is float and not key.is_integer():
             return None
         number = int(key)

@@ -66,15 +66,12 @@ class Collector:
         """Collect soon, if there is enough to look through."""
         if not self._due and gc.get_count()[0] >= YOUNG:
             self._due = True
-            self._look_later(LOOKS)
-
-    def _look_later(self, looks: int) -> None:
-        asyncio.get_running_loop().call_later(PAUSE, self._look, looks)
+            asyncio.get_running_loop().call_later(PAUSE, self._look, LOOKS)
 
     def _look(self, looks: int) -> None:
         """Collect where no call would wait for it, and at the last look in any case."""
         if looks and self._busy():
-            self._look_later(looks - 1)
+            asyncio.get_running_loop().call_later(PAUSE, self._look, looks - 1)
         else:
             self._due = False
             collect()

@@ -63,9 +63,16 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self._request_bytes = self._sizes("request_bytes", "Size of requests.")
-        self._response_bytes = self._sizes("response_bytes", "Size of responses.")
-        self._placements = self._counter("placements", "Replicas newly placed, over all answers.")
+        self._request_bytes, self._response_bytes = (
+            Histogram(f"{PREFIX}_{name}", text, buckets=_BYTES, registry=self.registry)
+            for name, text in (
+                ("request_bytes", "Size of requests."),
+                ("response_bytes", "Size of responses."),
+            )
+        )
+        self._placements = Counter(
+            f"{PREFIX}_placements", "Replicas newly placed, over all answers.", registry=self.registry
+        )
         self._work = self._labelled("work", "Work and outcome of all answers in numbers, by what.", "what")
         self._rejections = self._labelled("rejections", "Clusters rejected, by headline reason.", "reason")
         self._evaluations = self._labelled(
@@ -77,14 +84,8 @@ class Metrics:
             "objects", "Objects read, by whether they were parsed or reused from an earlier call.", "answer"
         )
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"{PREFIX}_{name}", text, labels, registry=self.registry)
-
     def _labelled(self, name: str, text: str, label: str) -> LabelledCounter:
-        return LabelledCounter(self._counter(name, text, label))
-
-    def _sizes(self, name: str, text: str) -> Histogram:
-        return Histogram(f"{PREFIX}_{name}", text, buckets=_BYTES, registry=self.registry)
+        return LabelledCounter(Counter(f"{PREFIX}_{name}", text, [label], registry=self.registry))
 
     def watch(self, memory: Memory) -> None:
         """Show how full the memory of parsed objects is."""

@@ -198,9 +198,25 @@ def serve(settings: Settings, build: Callable[[Metrics], Function], log: Any) ->
 
 
 async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: Any) -> int:
-    """Serve on a loop."""
+    """Serve on a loop: bind, build, rehearse, serve; then NOT_SERVING, and the grace for calls in flight."""
     stop = _stop_signals()
-    server = grpc.aio.server(options=_options(settings))
+    # A client looks the Service's addresses up when a connection ends. Ending each one after a while, once
+    # its calls are answered (GOAWAY), lets clients find copies that were added since. Pings find out clients
+    # that are gone without a word; clients may ping as often as they like for the same reason.
+    options = [
+        ("grpc.max_receive_message_length", settings.max_receive * MEBI),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),  # The port is ours alone, or not ours.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", WINDOW),
+        ("grpc.max_connection_age_ms", round(settings.max_connection_age * 1000)),
+        ("grpc.keepalive_time_ms", _PING * 1000),
+        ("grpc.keepalive_timeout_ms", _PONG * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.max_ping_strikes", 0),
+    ]
+    server = grpc.aio.server(options=options)
     port = _listen(server, settings, log)
     metrics = Metrics()
     function = build(metrics)
@@ -237,28 +253,6 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
 async def notice_given(settings: Settings) -> None:
     """Wait until whoever asks has heard that the server stops."""
     await asyncio.sleep(min(NOTICE, settings.grace))
-
-
-def _options(settings: Settings) -> list[tuple[str, int]]:
-    """Return what gRPC must know: the size limit, that a port is ours alone or not ours, and connections.
-
-    A client looks the Service's addresses up when a connection ends. Ending each one after a while, once its
-    calls are answered (GOAWAY), lets clients find copies that were added since. Pings find out clients that
-    are gone without a word; clients may ping as often as they like for the same reason.
-    """
-    return [
-        ("grpc.max_receive_message_length", settings.max_receive * MEBI),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.so_reuseport", 0),
-        ("grpc.http2.bdp_probe", 0),
-        ("grpc.http2.lookahead_bytes", WINDOW),
-        ("grpc.max_connection_age_ms", round(settings.max_connection_age * 1000)),
-        ("grpc.keepalive_time_ms", _PING * 1000),
-        ("grpc.keepalive_timeout_ms", _PONG * 1000),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", 1000),
-        ("grpc.http2.max_ping_strikes", 0),
-    ]
 
 
 def _stop_signals() -> asyncio.Event:

@@ -1,1 +1,1 @@
-"""From a checked tree to closures that run on a frame, and the subjects they run on."""
+"""From a checked tree to closures that run on a frame; begin with `generator`."""

@@ -1,4 +1,21 @@
-"""Calls: logic that absorbs errors, the lazy ones, and everything that computes its arguments first."""
+"""Calls: logic that absorbs errors, the lazy ones, and everything that computes its arguments first.
+
+The room has two files: this one for calls and what they stand on, `generator` for all other nodes. Begin
+there.
+
+In order:
+
+- `Build`, `Code` and `constant` are what every rule takes and makes;
+- reading the variable in one look-up, and what Kubernetes does to an optional on its way through a name;
+- choosing the overload that runs: at compile time where the types are certain, else by looking at the values;
+- folding: what is settled before anything runs;
+- the calls themselves. `call_code` says which kind one is.
+
+What is charged, and in which order things are computed, follows cel-go's `interpreter/planner.go`,
+`interpretable.go`, `attributes.go` and `decorators.go`, named at the branches. A closure's body is the hot
+path of a placement: closures are written out for the common numbers of arguments, and a comprehension in one
+would be another frame.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +52,6 @@ from function.cel.values import (
     no_overload,
     type_name,
 )
-
-# The closure that a node compiles to, and how it is charged.
-
-
-# What closures are generated from: a checked expression, and whether its quantities need copies.
 
 
 class Build(NamedTuple):
@@ -91,14 +103,17 @@ def constant(value: Value, certain: Type = DYN) -> Code:
 
 
 def is_path(node: Node) -> bool:
-    """Tell whether Kubernetes reads the node as a path, so that its value arrives as it is."""
+    """Tell whether Kubernetes reads the node as a path (an `Attribute` of cel-go).
+
+    Its value arrives as it is.
+    """
     if isinstance(node, Identifier | Select):
         return True
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._", "_?_:_")
 
 
 def relative(operand: Node) -> int:
-    """Return the unit that Kubernetes charges for reaching into something computed."""
+    """Return the unit that Kubernetes charges for reaching into something computed (`relativeAttribute`)."""
     if isinstance(operand, Identifier | Select):
         return 0
     if isinstance(operand, Call) and operand.function in ("_[_]", "_[?_]", "_?._"):
@@ -127,7 +142,10 @@ def path_code(checked: Checked, node: Node) -> Run | None:
 
 
 def present(operand: Value, field: str) -> bool:
-    """Return `has(operand.field)`."""
+    """Return `has(operand.field)`: false for what has no fields, an error for a list.
+
+    An unknown domain of a device is there, as an empty map: `find` counts the default.
+    """
     kind = type(operand)
     if kind is Map:
         return operand.find(field) is not None
@@ -207,11 +225,7 @@ CLASSES: dict[str, type] = {
     nodes.URL.name: Url,
     nodes.FORMAT.name: Format,
 }
-
-
-def runtime_class(kind: Type) -> type | None:
-    """Return the class that values of a type have; None if any may come."""
-    return CLASSES.get(kind.name)
+"""The class that values of a type have; any may come for a type that is not here."""
 
 
 def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type]) -> Overload | None:
@@ -226,7 +240,8 @@ def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type]) -> Overload |
 
 
 def _covers(parameter: Type, certain: Type) -> bool:
-    if runtime_class(parameter) is None:
+    """Tell whether a value that certainly has a type passes cel-go's look at it for a parameter."""
+    if parameter.name not in CLASSES:
         return True
     if parameter.name not in ELEMENTS:
         return parameter.name == certain.name
@@ -252,7 +267,7 @@ def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
 
 def _test(kind: Type) -> Callable[[Value], bool] | None:
     """Return the test whether a value may be given for a type; None if every value may."""
-    cls = runtime_class(kind)
+    cls = CLASSES.get(kind.name)
     if cls is None:
         return None
     if cls is list and (element := _test(kind.args[0])) is not None:
@@ -263,11 +278,14 @@ def _test(kind: Type) -> Callable[[Value], bool] | None:
 
 
 def _first_fits(value: Map, tests: list[Callable[[Value], bool] | None]) -> bool:
+    """Tell whether the first entry of a map passes, as cel-go looks at no other."""
     first = next(iter(value.entries.values()), None)
     return first is None or all(test is None or test(part) for test, part in zip(tests, first, strict=True))
 
 
-# Fold constants at compile time: conversions, literal quantities, sets of literals.
+# Fold constants at compile time: conversions, literal quantities, sets of literals. cel-go does the first and
+# the last as well (`OptConstantFold` in `decorators.go`), so a bad constant is a mistake of the text; a bad
+# literal quantity is not folded there, and stays an error of the evaluation.
 
 CONVERSIONS = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
@@ -294,6 +312,7 @@ def folded(build: Build, node: Call, overloads: tuple[Overload, ...], codes: lis
 
 
 def _converted(node: Call, overloads: tuple[Overload, ...], value: Value) -> Value:
+    """Convert a constant now: what cannot be converted is refused with the text."""
     for overload in overloads:
         if admission(overload.parameters)([value]):
             try:
@@ -321,16 +340,15 @@ def _literal(build: Build, overloads: tuple[Overload, ...], codes: list[Code]) -
 
 
 def _membership(code: Code, elements: list[Value]) -> Code | None:
-    """Settle `x in [literals]`: cel-go makes a set of the literals, and does not even look at x for none."""
+    """Settle `x in [literals]`: cel-go makes a set of the literals, and does not even look at x for none.
+
+    `maybeOptimizeSetMembership` in `decorators.go`. The look-up is charged nothing there, and so here.
+    """
     if not elements:
         return constant(value=False, certain=BOOL)
     if not all(type(element) in _SETTABLE for element in elements):
         return None
-    return Code(_member(code.run, elements), code.cost, certain=BOOL)
-
-
-def _member(run: Run, elements: list[Value]) -> Run:
-    texts = frozenset(element for element in elements if type(element) is str)
+    run, texts = code.run, frozenset(element for element in elements if type(element) is str)
 
     def test(frame: Frame) -> Value:
         value = run(frame)
@@ -340,10 +358,11 @@ def _member(run: Run, elements: list[Value]) -> Run:
             raise Aborted(f"a {type_name(value)} cannot be looked up in a list of literals")
         return contains(value, elements)
 
-    return test
+    return Code(test, code.cost, certain=BOOL)
 
 
 def _check_pattern(node: Call, pattern: Value) -> None:
+    """Refuse a literal regular expression that does not compile (`MatchesRegexOptimization` in cel-go)."""
     if type(pattern) is not str:
         return
     try:
@@ -389,7 +408,10 @@ def _fused(node: Call, run: Run, certain: Type) -> CodeSteps:
 
 
 def _logic(node: Call) -> CodeSteps:
-    """Build `&&` or `||`: the first decisive term wins, an error loses against it wherever it stands."""
+    """Build `&&` or `||`: the first decisive term wins, an error loses against it wherever it stands.
+
+    The first term is charged with whatever runs before it, the others where they run.
+    """
     first, *rest = yield from collect(node.args)
     decisive = node.function == "_||_"
     terms = [(first.run, 0), *((code.run, code.cost) for code in rest)]
@@ -399,7 +421,8 @@ def _logic(node: Call) -> CodeSteps:
 def decided(frame: Frame, terms: Iterable[tuple[Run, int]], decisive: bool) -> bool:  # noqa: FBT001 - it is the value
     """Return what terms decide together, each with the units it costs: the decisive one if any is.
 
-    An error loses against a decisive term and wins against all others.
+    An error loses against a decisive term and wins against all others (`evalAnd`, `evalOr`). Of several
+    errors the first is reported. `Aborted` and `CostExceeded` are no EvaluationError: nothing absorbs them.
     """
     error: EvaluationError | None = None
     for term, units in terms:
@@ -420,6 +443,7 @@ def decided(frame: Frame, terms: Iterable[tuple[Run, int]], decisive: bool) -> b
 
 
 def _choice(build: Build, node: Call) -> CodeSteps:
+    """Build `? :` (`conditionalAttribute`): one branch runs, and an error of the condition is the result."""
     condition, one, other = yield from collect(node.args)
     test = condition.run
     yes, no = (
@@ -448,6 +472,7 @@ def _branch_cost(code: Code, node: Node) -> int:
 
 
 def _optional_select(build: Build, node: Call) -> CodeSteps:
+    """Build `a.?b`, which is charged a unit only where something is there."""
     operand, field = node.args
     code = yield operand
     run, name = qualified(build.checked, operand, code.run), written(field)
@@ -483,6 +508,12 @@ def _alternative(build: Build, node: Call) -> CodeSteps:
 
 
 def _eager(build: Build, node: Call) -> CodeSteps:
+    """Build a call that computes all of its arguments first, in order; an error of one is the result.
+
+    Four ways, from the cheapest at run time: settled now; the one overload that is certain, with a fixed cost
+    that is charged beforehand; the same with a cost that depends on the values; found by looking at the
+    values.
+    """
     nodes = node.args if node in build.checked.global_calls else operands(node)
     codes = yield from collect(nodes)
     overloads = build.checked.overloads[node]
@@ -582,7 +613,7 @@ def _applied(call: Callable[..., Value], runs: list[Run]) -> Run:
 
 
 def _metered(call: Callable[..., Value], units: Callable[..., int], runs: list[Run]) -> Run:
-    """Return what computes the arguments, charges and calls."""
+    """Return what computes the arguments, charges for what they are and calls."""
     charged = _charged(call, units)
 
     def run(frame: Frame) -> Value:
@@ -616,7 +647,11 @@ def _charged(call: Callable[..., Value], units: CallCost) -> Callable[[Frame, li
 
 
 def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
-    """Return what computes the arguments and then finds the overload for what they turned out to be."""
+    """Return what computes the arguments and then finds the overload for what they turned out to be.
+
+    cel-go does the same where the check left several (`evalVarArgs` and its like): the first that admits the
+    values runs, so declarations stand in its order.
+    """
     choices = [
         (admission(overload.parameters if overload.guarded else ()), _charged(overload.run, overload.cost))
         for overload in overloads

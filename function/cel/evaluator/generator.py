@@ -1,9 +1,19 @@
 """Generate closures from a checked tree: one Python function for each node, built once, run on a frame.
 
+Why closures and no interpreter: a selector runs thousands of times in one call of the function, and walking a
+tree each time costs more than what it computes. Why no `exec` of generated source: a selector is a user's
+text.
+
 A closure takes the frame of one evaluation and returns a value or raises. It keeps nothing between calls,
-so any number of threads may run a program at once. What a node costs is known before it runs, except for
-texts and lists, so costs are summed up at compile time and charged once for each stretch that runs as a
-whole.
+so any number of threads may run a program at once. The frame holds the subject, the budget that is left, the
+steps that are left, and a slot for each name that a macro binds (`values`).
+
+What a node costs is known before it runs, except for texts and lists. So costs are summed up at compile time
+(`Code.cost`) and charged once for each stretch that runs as a whole; where a branch or a step of a loop may
+not run, its cost is charged where it does. The budget is only looked at in loops and before work that depends
+on sizes: everything between two looks is bounded by the length of the text.
+
+`RULES` at the end has a rule for each kind of node; `calls` has those of calls.
 """
 
 from __future__ import annotations
@@ -54,7 +64,9 @@ from function.cel.values import (
     type_name,
 )
 
-# Comprehensions as closures. Each step is charged before it runs, so that none runs for long.
+# Comprehensions as closures. Each step is charged before it runs, so that none runs for long. In cel-go each
+# is a fold: an accumulator, a condition and a step (`parser/macro.go`). The units below are what these nodes
+# cost there, counted for each macro; the fold itself is Python's loop.
 
 Walker: TypeAlias = "Callable[[Frame], Iterable[Value]]"
 
@@ -75,7 +87,10 @@ def loop_code(build: Build, node: Loop) -> CodeSteps:
 
 
 def _walker(over: Run, slots: tuple[int, ...]) -> Walker:
-    """Return what puts each element into the loop's slots, one after the other, and yields it."""
+    """Return what puts each element into the loop's slots, one after the other, and yields it.
+
+    The budget is looked at here, before each step: a loop cannot run longer than one step beyond it.
+    """
     first = slots[0]
 
     def one(frame: Frame) -> Iterable[Value]:
@@ -119,9 +134,9 @@ def _bool(value: Value) -> bool:
     return value
 
 
-def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
+def _quantifier(walker: Walker, steps: list[Code], *, decisive: bool) -> Run:
     """Build `all` or `exists`: the first decisive element settles it, errors lose against it."""
-    term = (step.run, (EXISTS_STEP if decisive else ALL_STEP) + step.cost)
+    term = (steps[0].run, (EXISTS_STEP if decisive else ALL_STEP) + steps[0].cost)
 
     def run(frame: Frame) -> Value:
         value = decided(frame, (term for _ in walker(frame)), decisive)
@@ -129,14 +144,6 @@ def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
         return value
 
     return run
-
-
-def _all(walker: Walker, steps: list[Code]) -> Run:
-    return _quantifier(walker, steps[0], decisive=False)
-
-
-def _exists(walker: Walker, steps: list[Code]) -> Run:
-    return _quantifier(walker, steps[0], decisive=True)
 
 
 def _exists_one(walker: Walker, steps: list[Code]) -> Run:
@@ -189,9 +196,10 @@ def _map(walker: Walker, steps: list[Code]) -> Run:
     return run
 
 
-def _transform_map(walker: Walker, steps: list[Code]) -> Run:
+def _transform_map(walker: Walker, steps: list[Code], *, keyed: bool) -> Run:
+    """Build `transformMap`, which makes a value for each key, or `transformMapEntry`, which makes both."""
     test, test_units = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
-    make, units = steps[-1].run, MAP_STEP + steps[-1].cost
+    make, units = steps[-1].run, (MAP_STEP if keyed else ENTRY_STEP) + steps[-1].cost
 
     def run(frame: Frame) -> Value:
         made: dict[Value, tuple[Value, Value]] = {}
@@ -199,24 +207,8 @@ def _transform_map(walker: Walker, steps: list[Code]) -> Run:
             frame[BUDGET] -= test_units
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
-                _insert(made, Map({normal_key(key): (key, make(frame))}))
-        frame[BUDGET] -= RESULT
-        return Map(made)
-
-    return run
-
-
-def _transform_entries(walker: Walker, steps: list[Code]) -> Run:
-    test, test_units = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
-    make, units = steps[-1].run, ENTRY_STEP + steps[-1].cost
-
-    def run(frame: Frame) -> Value:
-        made: dict[Value, tuple[Value, Value]] = {}
-        for _ in walker(frame):
-            frame[BUDGET] -= test_units
-            if test is None or _bool(test(frame)):
-                frame[BUDGET] -= units
-                _insert(made, make(frame))
+                entry = Map({normal_key(key): (key, make(frame))}) if keyed else make(frame)
+                _insert(made, entry)
         frame[BUDGET] -= RESULT
         return Map(made)
 
@@ -224,6 +216,10 @@ def _transform_entries(walker: Walker, steps: list[Code]) -> Run:
 
 
 def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
+    """Add the entries of a map to another.
+
+    A key that is there is an error, by CEL's equality: 1 and 1.0 are one.
+    """
     if type(entries) is not Map:
         raise no_overload(f"{type_name(entries)} is not a map of one entry")
     for normal, entry in entries.entries.items():
@@ -249,20 +245,20 @@ def _sort_by(walker: Walker, steps: list[Code]) -> Run:
 
 
 BUILDERS: dict[str, Callable[[Walker, list[Code]], Run]] = {
-    "all": _all,
-    "exists": _exists,
+    "all": partial(_quantifier, decisive=False),
+    "exists": partial(_quantifier, decisive=True),
     "exists_one": _exists_one,
     "filter": _filter,
     "map": _map,
     "transformList": _map,
-    "transformMap": _transform_map,
-    "transformMapEntry": _transform_entries,
+    "transformMap": partial(_transform_map, keyed=True),
+    "transformMapEntry": partial(_transform_map, keyed=False),
     "sortBy": _sort_by,
 }
 
 
 def optional_map_code(build: Build, node: OptionalMap) -> CodeSteps:
-    """Return the code of `optMap` or `optFlatMap`."""
+    """Return the code of `optMap` or `optFlatMap`: the body runs only where something is there."""
     optional, body = yield from collect((node.optional, node.body))
     given, make, units = optional.run, body.run, body.cost
     (slot,) = build.checked.slots[node]
@@ -286,18 +282,9 @@ def optional_map_code(build: Build, node: OptionalMap) -> CodeSteps:
 
 def generate(checked: Checked, node: nodes.Node, *, forms: bool) -> Code:
     """Return the code of a node and all below it."""
-    code: Code = descend(partial(_rule, Build(checked, forms)), node)
+    build = Build(checked, forms)
+    code: Code = descend(lambda wanted: RULES[type(wanted)](build, wanted), node)
     return code
-
-
-def _rule(build: Build, node: nodes.Node) -> Code | CodeSteps:
-    """Return the code of a node, or the steps to it."""
-    return RULES[type(node)](build, node)
-
-
-def _literal(_build: Build, node: nodes.Literal) -> Code:
-    """Return the code of a literal."""
-    return constant(node.value, node.type)
 
 
 def _name(build: Build, node: nodes.Identifier) -> Code:
@@ -306,8 +293,8 @@ def _name(build: Build, node: nodes.Identifier) -> Code:
         return constant(TypeValue(build.checked.type_values[node]))
     variable = build.checked.variables[node]
     slot = variable.slot
-    if slot == SUBJECT:
-        return Code(lambda frame: frame[SUBJECT].whole, 1)
+    if slot == SUBJECT:  # To whoever does not read a field of it, the variable is a map.
+        return Code(lambda frame: Map.of(frame[SUBJECT].fields), 1)
     run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
     return Code(passing(run, build.checked, node), 1)
 
@@ -357,10 +344,26 @@ def _map_literal(_build: Build, node: nodes.MapLiteral) -> CodeSteps:
         (key.run, value.run, entry.optional)
         for key, value, entry in zip(keys, values, node.entries, strict=True)
     ]
-    run = _map_of(entries)
-    if all(code.is_constant for code in keys + values):
-        return _constant_map(run)
-    return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
+
+    def run(frame: Frame) -> Value:
+        made: dict[Value, tuple[Value, Value]] = {}
+        for key_run, value_run, mark in entries:
+            key, value = key_run(frame), value_run(frame)
+            normal = normal_key(key)
+            if mark:
+                if not _optional(value).present:
+                    made.pop(normal, None)
+                    continue
+                value = value.value
+            made[normal] = (key, value)
+        return Map(made)
+
+    if not all(code.is_constant for code in keys + values):
+        return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
+    try:
+        return constant(run([]))
+    except Aborted:  # A key that cannot be looked up stays an error of the evaluation.
+        return Code(run)
 
 
 def _message(_build: Build, node: nodes.MessageLiteral) -> CodeSteps:
@@ -386,7 +389,7 @@ def _bind(build: Build, node: nodes.Bind) -> CodeSteps:
 
 
 class _Pending:
-    """A bound value that nobody has asked for yet."""
+    """A bound value that nobody has asked for yet; it stands in the slot until then."""
 
     __slots__ = ("cost", "run")
 
@@ -396,7 +399,7 @@ class _Pending:
 
 
 def _lazy(slot: int) -> Run:
-    """Return what reads a bound name, computing its value the first time."""
+    """Return what reads a bound name, computing its value the first time; an error stays the value."""
 
     def run(frame: Frame) -> Value:
         value = frame[slot]
@@ -415,6 +418,10 @@ def _lazy(slot: int) -> Run:
 
 
 def _plain_list(codes: list[Code]) -> Code:
+    """Return the code of a list without optional elements.
+
+    One of constants is made once and costs nothing.
+    """
     kinds = {code.certain for code in codes}
     certain = list_of(kinds.pop() if len(kinds) == 1 else DYN)
     if all(code.is_constant for code in codes):
@@ -440,33 +447,8 @@ def _optional(value: Value) -> Optional:
     return value
 
 
-def _constant_map(run: Run) -> Code:
-    """Build the map now; one with a key that cannot be looked up stays a runtime error."""
-    try:
-        return constant(run([]))
-    except Aborted:
-        return Code(run)
-
-
-def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
-    def run(frame: Frame) -> Value:
-        made: dict[Value, tuple[Value, Value]] = {}
-        for key_run, value_run, mark in entries:
-            key, value = key_run(frame), value_run(frame)
-            normal = normal_key(key)
-            if mark:
-                if not _optional(value).present:
-                    made.pop(normal, None)
-                    continue
-                value = value.value
-            made[normal] = (key, value)
-        return Map(made)
-
-    return run
-
-
 RULES: dict[type, Callable[[Build, Any], Code | CodeSteps]] = {
-    nodes.Literal: _literal,
+    nodes.Literal: lambda _build, node: constant(node.value, node.type),
     nodes.Identifier: _name,
     nodes.Select: _select,
     nodes.Call: call_code,
