@@ -2,10 +2,14 @@
 
 Both sides of the same count. `check_capacity` looks at pools that a decision adds to. `check_completeness`
 looks for a cluster that is open, matches and has room for one more while replicas are missing, and for new
-replicas that were packed where the rule says to spread.
+replicas that were packed where the rule says to spread. `may_give_way` is reason 6 of Law 2: who may leave a
+pool that holds more than it has.
 
-Completeness is only certified where nothing but room decides: with a policy that may leave a replica out
-(topology spread, a limit per cluster, disruption, evacuation) it says nothing.
+Room is looked for by trying every choice of a pool for each engine, which needs no cleverness that could
+share a fault with the scheduler's search.
+
+Limits: completeness is only certified where nothing but room decides. With a policy that may leave a replica
+out (topology spread, a limit per cluster, disruption, evacuation) it says nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +25,14 @@ from function.verify.gates import closed, compiles, expressible
 from function.verify.matching import LIMIT, Matching, TooMany, strandings
 from function.verify.state import Decided, HeldNodes, State, Violation, beyond, held_by, pools, total_of
 
-# Who may give way, written anew: in an overcommitted pool, a replica that those before it leave no room
-# for.
-#
-# `overcommit: Yield` allows it (Law 2, reason 6), to a replica that never was Ready and that can be read.
-# Those that may not give way hold their nodes whatever comes; the others keep theirs in the order of
-# creation, namespace and name, while there is room.
-
 
 def may_give_way(state: State) -> frozenset[NamespacedName]:
     """Return the replicas of the fleet that may give way; none where the function's input asks for none.
 
-    In a pool that is accounted by devices every one that never was Ready may: how pods are packed on its
-    nodes is not known here, only that some packing strands one.
+    `overcommit: Yield` allows it to a replica that never was Ready and that can be read. Those that may not
+    give way hold their nodes whatever comes; the others keep theirs in the order of creation, namespace and
+    name, while there is room. In a pool that is accounted by devices every one that never was Ready may: how
+    pods are packed on its nodes is not known here, only that some packing strands one.
     """
     if not state.yields:
         return frozenset()
@@ -101,9 +100,13 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
             yield Violation("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
 
 
-def _simple(decided: Decided) -> bool:
-    """Tell whether nothing but room decides: no policy that may leave a replica out, none replaced."""
-    policy = decided.deployment.spec.placement
+def check_completeness(
+    state: State, decisions: Sequence[Decided], decided: Decided, matching: Matching
+) -> Iterator[Violation]:
+    """A replica is left out only where no cluster has room; new ones are spread before they are packed."""
+    deployment = decided.deployment
+    cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
+    policy = deployment.spec.placement
     limited = policy is not None and (
         policy.topology_spread
         or policy.max_replicas_per_cluster
@@ -111,16 +114,10 @@ def _simple(decided: Decided) -> bool:
         or policy.cache == "Require"
         or policy.evacuate
     )
-    return not limited and not (decided.new and decided.lost)
-
-
-def check_completeness(
-    state: State, decisions: Sequence[Decided], decided: Decided, matching: Matching
-) -> Iterator[Violation]:
-    """A replica is left out only where no cluster has room; new ones are spread before they are packed."""
-    deployment = decided.deployment
-    cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
-    if state.closed or not (_simple(decided) and cached and state.clusters and compiles(deployment)):
+    # Only where nothing but room decides, and no place is kept for a replica that is being replaced.
+    if limited or (decided.new and decided.lost) or state.closed:
+        return
+    if not (cached and state.clusters and compiles(deployment)):
         return
     new = [replica for other in decisions for replica in other.new]
     held = total_of([*_existing(state, decisions, replaced=False), *new])
@@ -137,7 +134,7 @@ def check_completeness(
         yield Violation(
             "LeftOut", decided.title, f"{total} of {deployment.wanted} placed, and {names} has room"
         )
-    if deployment.spec.placement is None and not deployment.template.alternatives:
+    if policy is None and not deployment.template.alternatives:
         yield from _spread(state, decided, {cluster.name for cluster in open_to})
 
 

@@ -4,8 +4,11 @@ Every gate of docs/how-it-schedules.md, written anew from its sentence: taints, 
 gateway, the cache's footprint, the stack, a lost cluster. `closed` names all that are shut, while the
 scheduler stops at the first. The limit of replicas per cluster is in `rules`, as it needs the decision.
 
-`deadline`, `lost` and `evacuable` are the rule of `placement.evacuate`: by observed heartbeats only, and
-never where half of the fleet seems to be gone.
+`deadline`, `lost` and `evacuable` are the rule of `placement.evacuate`: a replica may be given up for having
+been lost or degraded too long. They go by observed heartbeats only, because there is no clock (Law 1), and
+never where half of the fleet seems to be gone, because then it is the control plane that is cut off.
+
+Limits: a gate says nothing of what runs. What is behind a shut gate stays, but for a NoExecute taint.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from function.api.workload import Workload
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
 from function.verify.state import State
 
-# placement.evacuate: who may be given up for having been lost or degraded too long.
-
 
 def deadline(state: State, deployment: ModelDeployment) -> int | None:
-    """The time before which a fault has lasted too long; None: nothing may be given up for it."""
+    """Return the time before which a fault has lasted too long; None: nothing may be given up for it.
+
+    Now is what most of the clusters that are alive have reached: one whose clock is ahead decides nothing.
+    """
     policy = deployment.spec.placement
     if policy is None or policy.evacuate is None:
         return None
@@ -116,6 +120,22 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
     yield from _unstaged(state, deployment, cluster)
 
 
+def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:
+    """Say why the weights of the deployment's cache are not to be expected there."""
+    if not deployment.cache:
+        return
+    cache = state.caches.get((deployment.namespace, deployment.cache))
+    footprint = cache.footprint if cache else None
+    if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
+        yield f"ModelCache {deployment.cache} is not staged there"
+    policy = deployment.spec.placement
+    if policy and policy.cache == "Require":
+        listed = mappings(mapping(cache.status).get("clusters")) if cache else []
+        phases = [entry.get("phase") for entry in listed if entry.get("name") == cluster.name]
+        if phases != ["Ready"]:  # Listed twice, nothing is known of it.
+            yield f"ModelCache {deployment.cache} is not Ready there"
+
+
 def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: InferenceCluster) -> bool:
     """Tell if the pods of a shape can run on the cluster's stack, as the handler of replicas would say."""
     spec: dict[str, Any] = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
@@ -132,22 +152,6 @@ def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: Infer
     except Malformed:  # The handler of replicas names it.
         return True
     return not obstacle(cluster.spec.stack, pods_of(replica))
-
-
-def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:
-    """Why the weights of the deployment's cache are not to be expected there."""
-    if not deployment.cache:
-        return
-    cache = state.caches.get((deployment.namespace, deployment.cache))
-    footprint = cache.footprint if cache else None
-    if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
-        yield f"ModelCache {deployment.cache} is not staged there"
-    policy = deployment.spec.placement
-    if policy and policy.cache == "Require":
-        listed = mappings(mapping(cache.status).get("clusters")) if cache else []
-        phases = [entry.get("phase") for entry in listed if entry.get("name") == cluster.name]
-        if phases != ["Ready"]:  # Listed twice, nothing is known of it.
-            yield f"ModelCache {deployment.cache} is not Ready there"
 
 
 def compiles(deployment: ModelDeployment) -> bool:

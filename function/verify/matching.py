@@ -1,12 +1,16 @@
 """Matching, by trying everything: which assignments of a member's requests to a pool's devices there are.
 
-Slow and obvious on purpose. Where there is too much to try, that is said (`TooMany`), never guessed.
+Slow and obvious on purpose: the scheduler searches cleverly, and this is what tells whether it searches
+right. Where there is too much to try, that is said (`TooMany`), never guessed.
 
 First part: claims. Every request is assigned in every way to the devices of a node, the constraints are
 applied, and what Kubernetes' allocator would refuse is left out for new replicas (docs/selectors.md).
 
 Second part: packings. In a pool that is accounted by devices, a pod may be stranded although the numbers
 add up, when other pods stand on every node in its way. That is tried out too, node by node.
+
+Limits: selectors are asked by the same dialect (`function.cel`) as everybody asks them. A fault there is
+found by its own tests, not here.
 """
 
 from __future__ import annotations
@@ -54,15 +58,14 @@ MemberClaim = tuple[tuple[str, str, int], ...]
 
 def _matches(sub: SubRequest, device: Device) -> bool:
     """Tell if the device matches as some Kubernetes release reads it; which one runs is not known here."""
-    return any(_matches_in(release, sub, device) for release in DIALECTS)
-
-
-def _matches_in(release: str, sub: SubRequest, device: Device) -> bool:
-    try:
-        selectors = [compile_device(selector.cel, release) for selector in sub.selectors]
-    except CompileError:
-        return False
-    return all(selector.evaluate(device.subject).kind == "match" for selector in selectors)
+    for release in DIALECTS:
+        try:
+            selectors = [compile_device(selector.cel, release) for selector in sub.selectors]
+        except CompileError:
+            continue
+        if all(selector.evaluate(device.subject).kind == "match" for selector in selectors):
+            return True
+    return False
 
 
 def _aborts(sub: SubRequest, device: Device, devices: tuple[Device, ...]) -> bool:
@@ -104,6 +107,7 @@ def values_of(device: Device, attribute: str) -> set[tuple[str, str]]:
 def _agree(
     constraints: tuple[MatchConstraint, ...], chosen: tuple[Chosen, ...], devices: tuple[Device, ...]
 ) -> bool:
+    """Tell whether the devices that each constraint is about have a value of its attribute in common."""
     for constraint in constraints:
         among = [
             devices[entry]
@@ -180,24 +184,6 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
             yield chosen
 
 
-def node_matches(member: Member, pool: Pool) -> bool:
-    """Tell whether the pool itself is what the member asks for."""
-    selectors = member.node_selector.selectors if member.node_selector else ()
-    try:
-        return all(compile_node(selector.cel).evaluate(pool.node).kind == "match" for selector in selectors)
-    except CompileError:
-        return False
-
-
-def claim_of(chosen: tuple[Chosen, ...]) -> MemberClaim:
-    """Return the DRA claim of an assignment, the request with the fewest ways first."""
-    claimed = [choice for choice in chosen if choice.device.claim == "DRA"]
-    return tuple(
-        (choice.request, choice.device.device_class_name, choice.sub.count)
-        for choice in sorted(claimed, key=lambda choice: choice.ways)
-    )
-
-
 class Matching:
     """Remembers what was tried, for one check: the roles of most gangs ask for the same."""
 
@@ -205,11 +191,24 @@ class Matching:
         self._claims: dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClaim]] = {}
 
     def claims(self, member: Member, pool: Pool, *, new: bool = True) -> frozenset[MemberClaim]:
-        """Every claim the member could be stamped with on the pool; empty: no match. Raises TooMany."""
+        """Return every claim that the member could be stamped with there. Raises TooMany."""
         key = (member.node_selector, pool, new)
         if key not in self._claims:
-            every = assignments(member, pool, new=new) if node_matches(member, pool) else ()
-            self._claims[key] = frozenset(map(claim_of, every))
+            selectors = member.node_selector.selectors if member.node_selector else ()
+            try:
+                outcomes = [compile_node(selector.cel).evaluate(pool.node) for selector in selectors]
+            except CompileError:
+                return self._claims.setdefault(key, frozenset())
+            claims = set()
+            if all(outcome.kind == "match" for outcome in outcomes):
+                for chosen in assignments(member, pool, new=new):
+                    # The request with the fewest ways comes first, as the allocator takes them in order.
+                    claimed = [choice for choice in chosen if choice.device.claim == "DRA"]
+                    claimed.sort(key=lambda choice: choice.ways)
+                    claims.add(
+                        tuple((one.request, one.device.device_class_name, one.sub.count) for one in claimed)
+                    )
+            self._claims[key] = frozenset(claims)
         return self._claims[key]
 
     def claimable(self, member: Member, pool: Pool) -> bool:
@@ -240,17 +239,17 @@ class GaveUp(Exception):
 
 
 def _entries(request: StampedRequest, devices: Sequence[Device]) -> list[int]:
-    """The entries that a request can bind: all of its class where its selectors match none."""
+    """Return the entries that a request can bind: all of its class where its selectors match none."""
     of_class = [at for at, device in enumerate(devices) if device.device_class_name == request.device_class]
-    return [at for at in of_class if _selected(request, devices[at])] or of_class
-
-
-def _selected(request: StampedRequest, device: Device) -> bool:
     try:
         programs = [compile_device(selector) for selector in request.selectors]
     except CompileError:
-        return False
-    return all(program.evaluate(device.subject).kind == "match" for program in programs)
+        return of_class
+    return [
+        at
+        for at in of_class
+        if all(program.evaluate(devices[at].subject).kind == "match" for program in programs)
+    ] or of_class
 
 
 def _shares(number: int, entries: Sequence[int], devices: Sequence[Device]) -> Iterator[dict[int, int]]:
@@ -386,26 +385,20 @@ def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
             packings = _Packings(pod, kinds, counts)
             if not pod.ways or packings.most(tuple(others[kind] for kind in kinds), pool.nodes) < pool.nodes:
                 continue
-            return f"a pod of {_text(pod.ways[0], devices)} may find 0 of {pool.nodes} nodes open"
+            taken = zip(pod.ways[0], devices, strict=True)
+            text = " and ".join(f"{number} {one.name or one.driver}" for number, one in taken if number)
+            return f"a pod of {text} may find 0 of {pool.nodes} nodes open"
     except GaveUp:
         return ""
     return ""
 
 
-def _text(way: Way, devices: Sequence[Device]) -> str:
-    named = ((number, device.name or device.driver) for number, device in zip(way, devices, strict=True))
-    return " and ".join(f"{number} {name}" for number, name in named if number)
-
-
 def strandings(
     state: State, replicas: Sequence[ModelReplica], *, usable: bool = False
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """Pools accounted by devices in which the worst packing could strand a pod, each with the numbers."""
+    """Yield pools accounted by devices in which the worst packing could strand a pod, with the numbers."""
     for (cluster, name), pool in pools(state, usable=usable).items():
-        text = (
-            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
-            if pool.accounting == "Device"
-            else ""
-        )
-        if text:
-            yield (cluster, name), text
+        if pool.accounting == "Device":
+            text = stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
+            if text:
+                yield (cluster, name), text

@@ -4,8 +4,14 @@ For each deployment: counts (wanted, minReplicas, surge, the limit per cluster),
 replica may leave (Law 2), that none moves, and for each new replica its gates, its pools, its claims and its
 names. Rules about the fleet as a whole are in `capacity`.
 
-A replica that leaves must have one of the listed causes. Where several replicas leave for fewer causes
-than there are (a surplus of one, two replacements), the checker counts, and does not ask which was meant.
+    check ▶ each deployment (counts, losses, moves) ▶ each new replica (gates, pools, claims, names) ▶
+    capacity
+
+A finding is a decision that no reading of the rules allows. Where a rule leaves a choice, every choice is
+right: the checker tries them all, and never asks which one the scheduler would take.
+
+Limits: where several replicas leave for fewer causes than there are (a surplus of one, two replacements), the
+checker counts, and does not ask which was meant.
 """
 
 from __future__ import annotations
@@ -22,11 +28,9 @@ from function.verify.gates import closed, compiles, deadline, drained, evacuable
 from function.verify.matching import Matching, TooMany
 from function.verify.state import Decided, State, Violation
 
-# Check where the engines and members of a new replica were put, and what they claim there.
-
 
 def _wanted(deployment: ModelDeployment, replica: ModelReplica) -> tuple[Engine, ...] | None:
-    """The engines of the shape the replica was placed as; None when there is no such shape."""
+    """Return the engines of the shape the replica was placed as; None when there is no such shape."""
     return next((shape.engines for shape in deployment.shapes if shape.name == replica.alternative), None)
 
 
@@ -106,21 +110,6 @@ def _member(
         yield Violation("Stranded", where, f"{name} binds nothing, and could on another pool")
 
 
-def check_names(where: str, decided: Decided, replica: ModelReplica) -> Iterator[Violation]:
-    """Check the name of a new replica, and that nobody else has its identity."""
-    named = f"{decided.deployment.name}-{replica.cluster}-{replica.index}"
-    digest = hashlib.sha256(named.encode()).hexdigest()[:5]
-    if not replica.name.endswith(f"-{digest}"):
-        yield Violation("Name", where, f"does not end in {digest}, the digest of {named}")
-    same = [
-        twin for twin in decided.existing if (twin.cluster, twin.index) == (replica.cluster, replica.index)
-    ]
-    if same:
-        yield Violation(
-            "Identity", where, f"{replica.cluster}/{replica.index} is the identity of {same[0].name}"
-        )
-
-
 def mismatched(
     deployment: ModelDeployment, cluster: InferenceCluster, replica: ModelReplica, matching: Matching
 ) -> bool:
@@ -186,7 +175,20 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violati
             yield from check_pools(where, decided.deployment, cluster, replica, matching)
         except TooMany:
             yield Violation("Unchecked", where, "there are too many assignments of devices to try them all")
-        yield from check_names(where, decided, replica)
+        yield from _named(where, decided, replica)
+
+
+def _named(where: str, decided: Decided, replica: ModelReplica) -> Iterator[Violation]:
+    """Check the name of a new replica, and that no other has its identity."""
+    named = f"{decided.deployment.name}-{replica.cluster}-{replica.index}"
+    digest = hashlib.sha256(named.encode()).hexdigest()[:5]
+    if not replica.name.endswith(f"-{digest}"):
+        yield Violation("Name", where, f"does not end in {digest}, the digest of {named}")
+    identity = (replica.cluster, replica.index)
+    twin = next((one for one in decided.existing if (one.cluster, one.index) == identity), None)
+    if twin is not None:
+        text = f"{replica.cluster}/{replica.index} is the identity of {twin.name}"
+        yield Violation("Identity", where, text)
 
 
 def _counts(decided: Decided) -> Iterator[Violation]:
@@ -219,7 +221,7 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
         cluster = state.clusters.get(replica.cluster)
         readable = replica.cluster not in state.unreadable
         if cluster is None and readable and state.clusters:
-            continue
+            continue  # Its cluster is gone, and the list of clusters is no empty answer.
         if cluster is not None and drained(decided.deployment, cluster):
             continue
         if (replica.cluster, replica.index) in identities:
@@ -240,16 +242,14 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
 
 
 def _moved(decided: Decided) -> Iterator[Violation]:
-    """A replica never changes its cluster or its pools."""
+    """Check that no replica changes its cluster or its pools."""
     for before, after in decided.kept:
+        was, now = (
+            {(engine.name, member.role, member.pool) for engine in one.engines for member in engine.members}
+            for one in (before, after)
+        )
         where = f"{decided.deployment.namespace}/{before.name}"
         if before.cluster != after.cluster:
             yield Violation("Moved", where, f"from {before.cluster} to {after.cluster}")
-        elif before.whole and _pinned(before) != _pinned(after):
+        elif before.whole and was != now:
             yield Violation("Moved", where, "to other pools of its cluster")
-
-
-def _pinned(replica: ModelReplica) -> set[tuple[str, str, str]]:
-    return {
-        (engine.name, member.role, member.pool) for engine in replica.engines for member in engine.members
-    }

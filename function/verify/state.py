@@ -5,7 +5,10 @@ two every rule is checked, by `rules` and `capacity`. Nodes are counted here ane
 ledger: one node for each pod of a member that claims devices, times the copies of its engine.
 
 `check_state` needs no decision: pools that hold more than they publish, and replicas pinned to a pool or a
-cluster that is not there.
+cluster that is not there. A fleet may be in such a state through nobody's decision, since a pool can shrink
+under what runs on it.
+
+Limits: devices are only counted here, class by class. Whether some packing strands a pod is `matching`'s.
 """
 
 from __future__ import annotations
@@ -16,12 +19,10 @@ from dataclasses import dataclass, field, replace
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
 
-# A finding: one rule that a decision or a fleet breaks, and where.
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Violation:
-    """One broken rule."""
+    """One rule that a decision or a fleet breaks, and where."""
 
     rule: str
     """Name of the rule, in one word."""
@@ -34,12 +35,9 @@ class Violation:
         return f"{self.rule} {self.where}: {self.message}"
 
 
-# What was decided for one deployment, as the checker sees it: replicas before and after.
-
-
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decision for one deployment."""
+    """The decision for one deployment, as the checker sees it: replicas before and after."""
 
     deployment: ModelDeployment
     existing: tuple[ModelReplica, ...]
@@ -110,18 +108,6 @@ def total_of(replicas: Iterable[ModelReplica]) -> HeldNodes:
     return held
 
 
-def devices_of(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str, str], int]:
-    """Devices that replicas hold together, by (cluster, pool, device class)."""
-    held: dict[tuple[str, str, str], int] = defaultdict(int)
-    for replica in replicas:
-        for engine in replica.engines:
-            for member in engine.members:
-                for request in member.requests:
-                    where = (replica.cluster, member.pool, request.device_class)
-                    held[where] += engine.copies * member.pods * request.count
-    return held
-
-
 def pools(state: State, *, usable: bool = False) -> dict[tuple[str, str], Pool]:
     """Every published pool by (cluster, pool). `usable`: only with the nodes that new replicas count on."""
     return {
@@ -143,7 +129,14 @@ def beyond(
         pool = published.get(where)
         if pool is not None and pool.accounting == "Node" and nodes > pool.nodes:
             yield where, f"{nodes} nodes held, {pool.nodes} published"
-    for (cluster, name, kind), devices in sorted(devices_of(listed).items()):
+    held: dict[tuple[str, str, str], int] = defaultdict(int)
+    for replica in listed:
+        for engine in replica.engines:
+            for member in engine.members:
+                for request in member.requests:
+                    count = engine.copies * member.pods * request.count
+                    held[replica.cluster, member.pool, request.device_class] += count
+    for (cluster, name, kind), devices in sorted(held.items()):
         pool = published.get((cluster, name))
         if pool is None or pool.accounting == "Node" or pool.devices is None:
             continue
@@ -154,44 +147,34 @@ def beyond(
             yield (cluster, name), f"{devices} devices of {kind} held, {capacity} published"
 
 
-def _holders(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str], str]:
-    """Who holds nodes of each pool, in words."""
-    holders: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for replica in replicas:
-        for where, nodes in held_by(replica).items():
-            if nodes:
-                holders[where].append((nodes, f"{replica.namespace}/{replica.name}"))
-    return {
-        where: ", ".join(f"{name} ({nodes})" for nodes, name in sorted(listed, reverse=True))
-        for where, listed in holders.items()
-    }
-
-
 def check_state(state: State) -> list[Violation]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
     living = [replica for replica in state.replicas if not replica.deleting]
-    holders = _holders(living)
-    findings = [
-        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {holders.get(where, '')}")
-        for where, text in beyond(state, living)
-    ]
+    holders: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for replica in living:
-        findings.extend(_misplaced(state, replica))
+        for where, nodes in held_by(replica).items():
+            if nodes:
+                holders[where].append((nodes, f"{replica.namespace}/{replica.name}"))
+    findings = []
+    for where, text in beyond(state, living):
+        names = ", ".join(f"{name} ({nodes})" for nodes, name in sorted(holders[where], reverse=True))
+        findings.append(Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {names}"))
+    for replica in living:
+        name = f"{replica.namespace}/{replica.name}"
+        if not replica.whole:
+            findings.append(Violation("Unreadable", name, "some field of it has the wrong type"))
+        if not state.clusters or replica.cluster in state.unreadable:
+            continue  # Law 2: nothing is known of what it is pinned to.
+        cluster = state.clusters.get(replica.cluster)
+        if cluster is None:
+            text = f"on {replica.cluster}, which is not in the fleet"
+            findings.append(Violation("NoSuchCluster", name, text))
+            continue
+        pool_names = {pool.name for pool in cluster.pools}
+        pinned = {member.pool for engine in replica.engines for member in engine.members}
+        why = "which is not published" if pool_names else "and the cluster publishes no pools"
+        findings += [
+            Violation("NoSuchPool", name, f"pinned to {replica.cluster}/{pool}, {why}")
+            for pool in sorted(pinned - pool_names)
+        ]
     return sorted(findings)
-
-
-def _misplaced(state: State, replica: ModelReplica) -> Iterator[Violation]:
-    name = f"{replica.namespace}/{replica.name}"
-    if not replica.whole:
-        yield Violation("Unreadable", name, "some field of it has the wrong type")
-    if not state.clusters or replica.cluster in state.unreadable:
-        return
-    cluster = state.clusters.get(replica.cluster)
-    if cluster is None:
-        yield Violation("NoSuchCluster", name, f"on {replica.cluster}, which is not in the fleet")
-        return
-    pool_names = {pool.name for pool in cluster.pools}
-    pinned = {member.pool for engine in replica.engines for member in engine.members}
-    why = "which is not published" if pool_names else "and the cluster publishes no pools"
-    for pool in sorted(pinned - pool_names):
-        yield Violation("NoSuchPool", name, f"pinned to {replica.cluster}/{pool}, {why}")
