@@ -27,13 +27,15 @@ WORK = ("cel_evaluations", "cel_reused", "pool_matches")
 class Given(NamedTuple):
     """The facts that an answer depends on, besides its deployment. Equal facts have equal answers.
 
-    But for what reads times or the documents of peers: evacuation, and rollouts and disruption budgets of
-    earlier deployments (`_told_by_versions`). Whoever reads more must tell it here or there.
+    A handler that reads a new field must add it here, or an old answer is given again after that field
+    changed. Times and the documents of peers have no version to compare: evacuation reads them, and so do
+    rollouts and disruption budgets of earlier deployments. Such an answer is never held
+    (`_read_versions_only`).
     """
 
     required: bytes
-    """The digest of what is read of the required objects and of the observed replicas, as the memory tells
-    it: versions that decide the same have one digest."""
+    """The digest of what is read of the required objects and of the observed replicas. The memory of parsed
+    objects gives it: versions that decide the same have one digest."""
     resolutions: tuple[tuple[str, bool], ...]
     """The delivered requirements, and whether there is anything in them."""
     documents: tuple[Hashable, ...]
@@ -75,8 +77,8 @@ class LatestAnswer:
     """The latest answers about a deployment: to the first call of a reconcile, and to a later one.
 
     Law: an answer depends on the deployment, which owns this cache, and on what was given, which is compared
-    by value; one that read anything else is not held (`_told_by_versions`). Buys: where nothing changed that
-    a decision reads, which is what most calls are about, nothing is decided and composed anew.
+    by value; one that read anything else is not held (`_read_versions_only`). Buys: most calls are about a
+    deployment of which nothing changed that a decision reads; there nothing is decided and composed anew.
     """
 
     def __init__(self) -> None:
@@ -116,7 +118,7 @@ def answered_once(
     bounded = (
         bounded and sum(map(observed_size, decision.kept)) * replicas.AS_OBSERVED <= replicas.MAX_AS_OBSERVED
     )
-    if given is not None and bounded and _told_by_versions(decision):
+    if given is not None and bounded and _read_versions_only(decision):
         written = largest(deployment) * len(response.desired)
         size = written + REPLICA * len(response.desired) + STATUS * len(repr(response.status))
         latest.put(given, response, size)
@@ -125,7 +127,7 @@ def answered_once(
     return response
 
 
-def _told_by_versions(decision: Decision) -> bool:
+def _read_versions_only(decision: Decision) -> bool:
     """Tell whether a decision read nothing but what `Given` tells.
 
     Evacuation reads times of the clusters; a rollout of a peer reads the documents of its replicas.

@@ -15,7 +15,6 @@ from function.deployment.explain.message import around, placed_of, replacement_c
 from function.deployment.requirements import coordinated, published
 from function.scheduler.disruption import rollout_budget, surge
 from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
-from function.scheduler.ledger import Overcommitted
 from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import evacuation, suspects
@@ -43,7 +42,7 @@ NOTES_RESERVE = 160
 def _overcommitted(decision: Decision) -> Iterator[str]:
     """The pools of its replicas that hold more than they have: somebody has to act, or to yield."""
     if decision.overcommitted:
-        yield f"PoolOvercommitted: {listed_pools(decision.overcommitted)}"
+        yield f"PoolOvercommitted: {listed([*map(str, decision.overcommitted)], SHOWN)}"
 
 
 def _exceeded(decision: Decision) -> Iterator[str]:
@@ -77,11 +76,6 @@ def _marked_pools(
         suspects = [replica for replica in replicas if replica.ready is not True] or replicas
         if published is not None:
             yield published, f"{name}/{pool}", listed(sorted(one.name for one in suspects), SHOWN)
-
-
-def listed_pools(pools: Sequence[Overcommitted]) -> str:
-    """Overcommitted pools, the first few by name."""
-    return listed([*map(str, pools)], SHOWN)
 
 
 def _evacuation(decision: Decision) -> Iterator[str]:
@@ -222,7 +216,7 @@ def progress(decision: Decision) -> Progress:
 def replicas_updated(decision: Decision) -> Condition:
     """ReplicasUpdated, where a rollout is staged and ever after."""
     if not decision.inputs.fleet.inputs_delivered:
-        return unresolved_rollout("the fleet has not been delivered")
+        return unresolved(UPDATED, "the fleet has not been delivered")
     groups = progress(decision)
     reason, text = _progress_phrase(decision, groups)
     done = reason == "AllReplicasUpdated"
@@ -230,9 +224,9 @@ def replicas_updated(decision: Decision) -> Condition:
     return Condition(UPDATED, status=done, reason=reason, message=one_line(joined(counts, text)))
 
 
-def unresolved_rollout(why: str) -> Condition:
-    """ReplicasUpdated while nothing can be said of it; everything keeps its template then."""
-    return Condition(UPDATED, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
+def unresolved(kind: str, why: str) -> Condition:
+    """An optional condition while nothing can be said of it: doubt, so all stays as it is."""
+    return Condition(kind, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
 def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
@@ -244,12 +238,11 @@ def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
     if groups.waiting:
         return "RolloutPaused", f"{_awaited(groups)} until {listed(list(_blocks(decision)), SHOWN)}"
     if groups.starting:
-        return "RollingOut", f"{_names(groups.starting)} {_does(groups.starting)} not run the template yet"
+        do = "does" if len(groups.starting) == 1 else "do"
+        return "RollingOut", f"{_names(groups.starting)} {do} not run the template yet"
     if groups.held:
-        return (
-            "UpdateHeld",
-            f"{_names(groups.held)} {_is(groups.held)} held as observed, see ReplicasScheduled",
-        )
+        are = "is" if len(groups.held) == 1 else "are"
+        return "UpdateHeld", f"{_names(groups.held)} {are} held as observed, see ReplicasScheduled"
     return "AllReplicasUpdated", ""
 
 
@@ -301,14 +294,6 @@ def name_of(kept: Kept) -> str:
 
 def _names(replicas: list[Kept]) -> str:
     return listed([name_of(kept) for kept in replicas], SHOWN)
-
-
-def _does(replicas: list[Kept]) -> str:
-    return "does" if len(replicas) == 1 else "do"
-
-
-def _is(replicas: list[Kept]) -> str:
-    return "is" if len(replicas) == 1 else "are"
 
 
 # Find degraded clusters, whose replicas may run and cannot be relied on, and say what is wrong there.
@@ -516,25 +501,20 @@ def capacity_respected(decision: Decision) -> Condition:
     It tells what is observed, so what gives way in this pass is still in it.
     """
     if not decision.inputs.fleet.inputs_delivered:
-        return unresolved_capacity("the fleet has not been delivered")
+        return unresolved(CAPACITY, "the fleet has not been delivered")
     if not decision.overcommitted:
         return Condition(CAPACITY, status=True, reason="CapacityRespected")
     gives_way = sum(dropped.cause is Cause.Yielded for dropped in decision.dropped)
     leaving = f"{gives_way} of its replicas give{'s' * (gives_way == 1)} way" if gives_way else ""
-    text = joined(listed_pools(decision.overcommitted), leaving)
+    text = joined(listed([*map(str, decision.overcommitted)], SHOWN), leaving)
     return Condition(CAPACITY, status=False, reason="PoolOvercommitted", message=one_line(text))
-
-
-def unresolved_capacity(why: str) -> Condition:
-    """CapacityRespected while nothing can be said of it."""
-    return Condition(CAPACITY, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
 def priority_resolved(decision: Decision) -> Condition:
     """PriorityResolved: which class the deployment has, and why it counts as having none."""
     inputs = decision.inputs
     if inputs.config_fault:
-        return unresolved_priority("the function's input is invalid")
+        return unresolved(PRIORITY, "the function's input is invalid")
     priority = inputs.priority
     if not priority.exists:
         classes = listed(sorted(named.name for named in inputs.config.priority_classes), SHOWN)
@@ -547,11 +527,6 @@ def priority_resolved(decision: Decision) -> Condition:
         return Condition(PRIORITY, status=False, reason="PriorityClassForbidden", message=one_line(text))
     text = f"{priority.name}, value {priority.value}" if priority.name else "No class, which is the lowest"
     return Condition(PRIORITY, status=True, reason="PriorityResolved", message=one_line(text))
-
-
-def unresolved_priority(why: str) -> Condition:
-    """PriorityResolved while nothing can be said of it."""
-    return Condition(PRIORITY, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
 def tells_priority(request: Request) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from function.api import Engine, Member, ModelDeployment
@@ -44,27 +43,18 @@ OVERHEAD = 2_000
 """Bytes of a replica and its endpoint besides the templates: names, labels, requests, status."""
 
 
-class _Largest:
-    """The size of a deployment's largest replica, computed once."""
-
-    size: int | None = None
-
-
 def largest(deployment: ModelDeployment) -> int:
     """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
-    cache = deployment.memo_of(_Largest)
-    if cache.size is None:
-        cache.size = _largest(deployment)
-    return cache.size
-
-
-def _largest(deployment: ModelDeployment) -> int:
-    sizes: Counter[str] = Counter()
-    for member in deployment.members:
-        sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
-    for request in deployment.requests:
-        sizes[request.of.shape.name] += sum(len(source.encode()) + 100 for source in request.sub.claimed_by)
-    return max(sizes.values()) + OVERHEAD
+    composed_replicas = deployment.memo_of(ComposedReplicas)
+    if composed_replicas.largest is None:
+        sizes: Counter[str] = Counter()
+        for member in deployment.members:
+            sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
+        for request in deployment.requests:
+            sources = (len(source.encode()) + 100 for source in request.sub.claimed_by)
+            sizes[request.of.shape.name] += sum(sources)
+        composed_replicas.largest = max(sizes.values()) + OVERHEAD
+    return composed_replicas.largest
 
 
 def room_for(deployment: ModelDeployment, fleet: Fleet) -> int:
@@ -117,6 +107,8 @@ class ComposedReplicas:
 
     def __init__(self) -> None:
         """Start with nothing."""
+        self.largest: int | None = None
+        """Bytes of the deployment's largest replica, see `largest`."""
         self._by_key: dict[str, tuple[ComposedFrom, Desired]] = {}
         self._as_observed: dict[str, int] = {}
         """Bytes that those take which are desired as they are observed."""
@@ -238,13 +230,6 @@ ENDPOINT_KIND = "ModelEndpoint"
 _CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}
 
 
-def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
-    return {
-        "url": f"http://{bracketed(address)}/{namespace}/{name}/v1",
-        "rewritePath": f"/{namespace}/{name}/",
-    }
-
-
 def _observed_ready(document: Document | None) -> bool:
     """Tell whether an endpoint is observed Ready; not where it cannot be read."""
     if document is None:
@@ -253,11 +238,6 @@ def _observed_ready(document: Document | None) -> bool:
         return Reader().ready(document.project(_CONDITIONS)) is True
     except ValueError:
         return False
-
-
-def _gateway(fleet: Fleet, cluster: str) -> str:
-    """The gateway's address of a cluster that can be read; empty for none."""
-    return fleet.clusters[cluster].gateway if cluster in fleet.clusters else ""
 
 
 def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
@@ -269,13 +249,13 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
     key = endpoint_key(own_replica.identity)
     observed = fleet.endpoints.get(key)
     ready = _observed_ready(observed)
-    address = _gateway(fleet, own_replica.cluster)
-    if own_replica.replica.ready is True and address and own_replica.readable and own_replica.replica.name:
+    cluster, name = fleet.clusters.get(own_replica.cluster), own_replica.replica.name
+    address = cluster.gateway if cluster else ""
+    if own_replica.replica.ready is True and address and own_replica.readable and name:
         labelled = labels(deployment, own_replica.identity)
-        spec = _spec(address, deployment.namespace, own_replica.replica.name)
-        return key, Desired(
-            composed(ENDPOINT_KIND, own_replica.replica.name, deployment.namespace, labelled, spec), ready
-        )
+        path = f"/{deployment.namespace}/{name}/"
+        spec = {"url": f"http://{bracketed(address)}{path}v1", "rewritePath": path}
+        return key, Desired(composed(ENDPOINT_KIND, name, deployment.namespace, labelled, spec), ready)
     if observed is None:
         return None
     return key, Desired(as_observed(observed, kind=ENDPOINT_KIND, namespace=deployment.namespace), ready)
@@ -331,24 +311,23 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     return emitted
 
 
-def _claims(match: Match) -> RankedClaims:
-    return tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
-
-
-def _member(member: Member, match: Match, pool: str) -> dict[str, Any]:
-    return member_spec(member, pool, _requests(member, match), _constraints(member, match))
-
-
-def _engine(engine: Engine, matches: Sequence[Match], pools: Sequence[str]) -> dict[str, Any]:
-    return engine_spec(engine, list(map(_member, engine.members, matches, pools)))
-
-
 def _placed_engine(
     candidate: Candidate, engine: Engine, option: EngineOption, emitted: EmittedEngines
 ) -> dict[str, Any]:
     pools = tuple(candidate.cluster.pools[at].name for at in option.pools)
-    source = EngineFrom(candidate.shape.name, engine.name, pools, tuple(map(_claims, option.matches)))
-    return emitted.once(source, partial(_engine, engine, option.matches, pools))
+    claims = tuple(
+        tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
+        for match in option.matches
+    )
+
+    def emit() -> dict[str, Any]:
+        members = [
+            member_spec(member, pool, _requests(member, match), _constraints(member, match))
+            for member, match, pool in zip(engine.members, option.matches, pools, strict=True)
+        ]
+        return engine_spec(engine, members)
+
+    return emitted.once(EngineFrom(candidate.shape.name, engine.name, pools, claims), emit)
 
 
 def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines) -> Desired:

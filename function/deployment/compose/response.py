@@ -31,9 +31,7 @@ from function.deployment.compose.conditions import (
     cache_resolved,
     conditions,
     optional,
-    unresolved_capacity,
-    unresolved_priority,
-    unresolved_rollout,
+    unresolved,
 )
 from function.deployment.compose.replicas import EmittedEngines, endpoints, kept_replica, placed_replica
 from function.deployment.explain.message import histogram
@@ -137,9 +135,9 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
         cache_resolved(cache, state, cache_fault),
         Condition(SCHEDULED, status=False, reason=reason, message=text),
         Condition(READY, status=False, reason="ModelStarting", message=text),
-        unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in requested else None,
-        unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in requested else None,
-        unresolved_priority("the ModelDeployment cannot be read") if PRIORITY in requested else None,
+        unresolved(UPDATED, "the ModelDeployment cannot be read") if UPDATED in requested else None,
+        unresolved(CAPACITY, "the ModelDeployment cannot be read") if CAPACITY in requested else None,
+        unresolved(PRIORITY, "the ModelDeployment cannot be read") if PRIORITY in requested else None,
     )
     return Response(
         requirements=requirements,
@@ -238,11 +236,9 @@ def compose(
     counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": _replicas_status(decision, len(routable))}
     if inputs.config.explain == "Status":
-        made, at_rest = (
-            report(decision, _summary(stated)),
-            not (waiting or decision.dropped or decision.placed),
-        )
-        status["placement"] = steady(made, composite, at_rest=at_rest)
+        summary = next(condition.message for condition in stated if condition.type == SCHEDULED)
+        at_rest = not (waiting or decision.dropped or decision.placed)
+        status["placement"] = steady(report(decision, summary), composite, at_rest=at_rest)
         status |= handled_request(composite)
     return Response(
         requirements=requirements,
@@ -281,7 +277,3 @@ def _short(decision: Decision) -> bool:
 
 def _moving(decision: Decision) -> bool:
     return any(kept.outgoing for kept in decision.kept)
-
-
-def _summary(stated: tuple[Condition, ...]) -> str:
-    return next(condition.message for condition in stated if condition.type == SCHEDULED)

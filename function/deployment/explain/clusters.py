@@ -228,12 +228,9 @@ class Survey:
         if placer is not None and verdict is not ClusterVerdict.Unknown:
             entry["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)
         if pools:
-            entry["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
+            below_gates = rejection is None or not rejection.reason.is_standing
+            entry["pools"] = pools_of(self.decision, cluster, below_gates=below_gates)
         return entry
-
-
-def _below_gates(rejection: Rejection | None) -> bool:
-    return rejection is None or not rejection.reason.is_standing
 
 
 def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[JsonObject]:

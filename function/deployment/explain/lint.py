@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from function.api import Device, ModelDeployment
-from function.api.deployment import RequestReference, SubRequest
+from function.api import Device
+from function.api.deployment import RequestReference
 from function.cel import (
     Comparison,
     CompileError,
@@ -192,18 +192,14 @@ def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
     text, meant = respelt_operators(source)
     if text and any(_compiles(compiled, text) for _, compiled, _ in _SELECTOR_KINDS):
         return meant
-    return f"did you mean {corrected}?" if (corrected := _unflattened(source, fleet)[1]) else ""
+    return f"did you mean {corrected}?" if (corrected := unflattened(source, fleet)[1]) else ""
 
 
-def unflattened(source: str, fleet: Fleet) -> str:
-    """A device selector with every flat or bare key written as domain and name; empty if that is no help."""
-    return _unflattened(source, fleet)[0]
+def unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
+    """A device selector with every flat or bare key written as domain and name, and the first such name.
 
-
-def _unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
-    """The corrected selector and the first name that was corrected, as it is to be written.
-
-    A name without a domain is corrected where exactly one domain publishes it.
+    Both are empty if that is no help. A name without a domain is corrected where exactly one domain
+    publishes it.
     """
     names: list[str] = []
 
@@ -304,7 +300,10 @@ def lint(inputs: SchedulingInput) -> list[Unmet]:
 
 def _findings(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
     yield from _labels(inputs)
-    yield from _invalid(inputs)
+    for invalid in inputs.selectors.invalid:
+        text = advice(invalid, inputs.fleet)
+        if text:  # It is known what is meant.
+            yield Unmet(invalid.path, "DoesNotCompile", f"{invalid.error}; {text}")
     if catalogue.devices:
         yield from _constraints(inputs, catalogue)
     if catalogue.devices and not inputs.selectors.invalid:
@@ -318,21 +317,16 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
     selectors = [inputs.evaluations.program(selector) for selector in reference.sub.selectors]
     before, about = 0, catalogue.beside(selectors)
     for index, selector in enumerate(selectors):
-        yield from _estimate(f"{reference.path}.selectors[{index}]", selector)
-        yield from _gate(f"{reference.path}.selectors[{index}]", selector)
+        yield from _refusable(f"{reference.path}.selectors[{index}]", selector)
         for finding in _selector(catalogue, about, f"{reference.path}.selectors[{index}]", selector):
             before += 1
             yield finding
     for index, stated in enumerate(reference.sub.claim_selectors):  # What they read is on the nodes only.
-        yield from _estimate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
-        yield from _gate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
-    evaluations = inputs.evaluations
+        path = f"{reference.path}.claimSelectors[{index}]"
+        yield from _refusable(path, inputs.evaluations.program(stated))
+    matches = inputs.evaluations.matches
     nodes = [
-        [
-            device
-            for device in devices
-            if all(evaluations.matches(selector, device.subject) for selector in selectors)
-        ]
+        [device for device in devices if all(matches(selector, device.subject) for selector in selectors)]
         for devices in catalogue.nodes
     ]
     if any(nodes):
@@ -379,11 +373,16 @@ def _together(devices: list[Device]) -> int:
 
 def _claims(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
     """Members whose requests each fit a claim, and not all together, whatever devices they get."""
+    unclaimed = [device for device in catalogue.devices if not device.claimable]
     for reference in inputs.deployment.members:
         counts = {
             request.name: min(sub.count for sub in request.ranked)
             for request in reference.member.requests
-            if not any(_matches_unclaimed(inputs, catalogue, sub) for sub in request.ranked)
+            if not any(
+                inputs.evaluations.probe(sub, device).kind == "match"
+                for sub in request.ranked
+                for device in unclaimed
+            )
         }
         if sum(counts.values()) > MAX_CLAIMED >= max(counts.values()):
             claims = ", ".join(f"{name} takes {count}" for name, count in counts.items())
@@ -391,27 +390,16 @@ def _claims(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
             yield Unmet(f"{reference.path}.nodeSelector.devices", "ClaimTooLarge", text)
 
 
-def _matches_unclaimed(inputs: SchedulingInput, catalogue: Catalogue, sub: SubRequest) -> bool:
-    """Tell whether some device satisfies a request without being part of a claim."""
-    return any(
-        inputs.evaluations.probe(sub, device).kind == "match"
-        for device in catalogue.devices
-        if not device.claimable
-    )
-
-
-def _invalid(inputs: SchedulingInput) -> Iterator[Unmet]:
-    """Selectors that do not compile, where it is known what is meant."""
-    for invalid in inputs.selectors.invalid:
-        text = advice(invalid, inputs.fleet)
-        if text:
-            yield Unmet(invalid.path, "DoesNotCompile", f"{invalid.error}; {text}")
-
-
 def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
     """Attributes that devices must share and that none publishes."""
     published = {f"{domain}/{name}" for kind, domain, name in catalogue.names if kind == "attribute"}
-    for path, name in _matched_attributes(inputs.deployment):
+    stated = (
+        (f"{reference.path}.nodeSelector.constraints[{index}].matchAttribute", constraint.match_attribute)
+        for reference in inputs.deployment.members
+        if reference.member.node_selector
+        for index, constraint in enumerate(reference.member.node_selector.constraints)
+    )
+    for path, name in stated:
         qualified = {name} if "/" in name else {f"{driver}/{name}" for driver in catalogue.drivers}
         if not published.isdisjoint(qualified):
             continue
@@ -421,15 +409,6 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unme
         else:
             text = _with_nearest(text, nearest(name, published))
         yield Unmet(path, "UnknownAttribute", text)
-
-
-def _matched_attributes(deployment: ModelDeployment) -> Iterator[tuple[str, str]]:
-    """Every matchAttribute with its path."""
-    for reference in deployment.members:
-        selector = reference.member.node_selector
-        for index, constraint in enumerate(selector.constraints if selector else ()):
-            path = f"{reference.path}.nodeSelector.constraints[{index}].matchAttribute"
-            yield path, constraint.match_attribute
 
 
 def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Unmet]:
@@ -454,27 +433,17 @@ def _with_nearest(text: str, name: str) -> str:
     return f"{text}; the nearest is {name}" if name else text
 
 
-def _estimate(path: str, selector: Selector) -> Iterator[Unmet]:
-    """A selector that the API server may refuse for what it might cost."""
+def _refusable(path: str, selector: Selector) -> Iterator[Unmet]:
+    """A selector that the API server may refuse for what it might cost, or while a feature gate is off."""
     units = selector.estimate()
     if units is not None and units > LIMIT:
-        yield Unmet(
-            path,
-            "MayBeRefused",
-            f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}",
-        )
-
-
-def _gate(path: str, selector: Selector) -> Iterator[Unmet]:
-    """A selector that an API server refuses whose feature gates are as they are by default."""
+        text = f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}"
+        yield Unmet(path, "MayBeRefused", text)
     if selector.gated:
         words = [word.name for word in selector.requirements if word.since == GATED]
         why = f"it has {', '.join(words)}" if words else selector.gated
-        yield Unmet(
-            path,
-            "NeedsFeatureGate",
-            f"your API server will refuse this claim unless its feature gate {GATE} is on: {why}",
-        )
+        text = f"your API server will refuse this claim unless its feature gate {GATE} is on: {why}"
+        yield Unmet(path, "NeedsFeatureGate", text)
 
 
 def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:

@@ -177,7 +177,8 @@ def _taints(decision: Decision, rejections: Mapping[str, Rejection]) -> str:
         if rejection.reason is Reason.UntoleratedTaint
     )
     values: Counter[tuple[str, str]] = Counter((taint.key, taint.effect) for taint in counts)
-    named = sorted(((count, _taint(taint, values)) for taint, count in counts.items()), key=_most_first)
+    phrases = ((count, _taint(taint, values)) for taint, count in counts.items())
+    named = sorted(phrases, key=lambda item: (-item[0], item[1]))
     texts = [f"{count} {Reason.UntoleratedTaint.value} {text}" for count, text in named[:TAINTS]]
     others = sum(count for count, _ in named[TAINTS:])
     return ", ".join([*texts, f"{others} other untolerated taints"] if others else texts)
@@ -186,10 +187,6 @@ def _taints(decision: Decision, rejections: Mapping[str, Rejection]) -> str:
 def _taint(taint: Taint, values: Mapping[tuple[str, str], int]) -> str:
     key = f"{taint.key}={taint.value}" if values[taint.key, taint.effect] > 1 else taint.key
     return f"{{{key}: {taint.effect}}}"
-
-
-def _most_first(item: tuple[int, str]) -> tuple[int, str]:
-    return -item[0], item[1]
 
 
 def _worded(reason: Reason, count: int, decision: Decision) -> str:

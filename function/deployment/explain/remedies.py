@@ -271,7 +271,11 @@ def _tolerated(taint: Taint, clusters: list[str], cost: Effort) -> InputChange:
     toleration = Toleration(key=taint.key, value=taint.value, effect=taint.effect)
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
-        return edited(inputs, lambda plain: _add_toleration(plain, toleration))
+        def edit(plain: JsonObject) -> None:
+            spec = plain["spec"]["template"]["spec"]
+            spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
+
+        return edited(inputs, edit)
 
     facts = {
         "key": taint.key,
@@ -282,11 +286,6 @@ def _tolerated(taint: Taint, clusters: list[str], cost: Effort) -> InputChange:
     drained = " and run where it drains" if cost is Effort.DRAINED else ""
     text = f"tolerate the taint {taint}{drained} ({listed(clusters, CHANGES_PER_KIND)})"
     return InputChange("TolerateTaint", cost, text, apply, facts, group=f"taint {taint}")
-
-
-def _add_toleration(plain: JsonObject, toleration: Toleration) -> None:
-    spec = plain["spec"]["template"]["spec"]
-    spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
 
 
 def labels(context: ProposalContext) -> Iterator[InputChange]:
@@ -306,7 +305,7 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
         plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
 
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
-    facts = {"label": key, "from": old, "to": new, "clusters": _named(clusters)}
+    facts = {"label": key, "from": old, "to": new, "clusters": clusters[:CHANGES_PER_KIND]}
     cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
     return InputChange(
         "SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}"
@@ -365,7 +364,7 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> InputChange:
 
     name, wanted = cache.metadata.name, cache.footprint[key]
     text = f"stage the ModelCache {name} without {key}={wanted} too ({listed(clusters, CHANGES_PER_KIND)})"
-    facts = {"cache": name, "label": key, "value": wanted, "clusters": _named(clusters)}
+    facts = {"cache": name, "label": key, "value": wanted, "clusters": clusters[:CHANGES_PER_KIND]}
     return InputChange("WidenCache", Effort.ALTERNATIVE, text, apply, facts, group=f"cache {key}")
 
 
@@ -385,11 +384,6 @@ def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tu
     """Return the reason that keeps most clusters out, with those clusters; ties by the order of reasons."""
     ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), key(item[0])))
     return ordered[:CHANGES_PER_KIND]
-
-
-def _named(clusters: list[str]) -> list[str]:
-    """The clusters that a change names as data."""
-    return clusters[:CHANGES_PER_KIND]
 
 
 # Remedies for device requests that nothing matches: rewrite one selector, or ask for fewer devices.
@@ -541,7 +535,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
 def corrections(inputs: SchedulingInput) -> Iterator[InputChange]:
     """Yield corrections of device selectors that do not compile."""
     for invalid in inputs.selectors.invalid:
-        new = unflattened(invalid.error.source, inputs.fleet)
+        new, _ = unflattened(invalid.error.source, inputs.fleet)
         if new:
             yield rewritten(Rewrite(Effort.SPELLING, invalid.error.source, new, "correct the spelling"))
 

@@ -171,18 +171,16 @@ def steady(report: JsonObject, composite: Mapping[str, Any], *, at_rest: bool) -
     before = _observed(composite)
     if before is None or before.keys() != report.keys():
         return report
-    tells = _own_part if at_rest else _all_of_it
-    return before if tells(before) == tells(report) else report
+    if at_rest:
+        return before if _own_part(before) == _own_part(report) else report
+    differs = any(before[key] != report[key] for key in report.keys() - DIGESTS)
+    return report if differs else before
 
 
 def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
     status = composite.get("status")
     placement = status.get("placement") if isinstance(status, dict) else None
     return placement if isinstance(placement, dict) else None
-
-
-def _all_of_it(report: JsonObject) -> object:
-    return {key: value for key, value in report.items() if key not in DIGESTS}
 
 
 def _own_part(report: JsonObject) -> object:
@@ -243,12 +241,10 @@ class Outline:
 
     def names(self, pool: str | None = None) -> list[str]:
         """Every cluster; with `pool`, those that have a pool of that name."""
-        names = self._survey.names()
-        return names if pool is None else [name for name in names if self._has_pool(name, pool)]
-
-    def _has_pool(self, name: str, pool: str) -> bool:
-        cluster = self._decision.inputs.fleet.clusters.get(name)
-        return cluster is not None and pool in cluster.by_name
+        names, clusters = self._survey.names(), self._decision.inputs.fleet.clusters
+        if pool is None:
+            return names
+        return [name for name in names if name in clusters and pool in clusters[name].by_name]
 
     def phrase(self, name: str) -> str:
         """The verdict on a cluster in one line of its own."""
@@ -288,7 +284,12 @@ class Outline:
     def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
         free = max(0, self._decision.ledger.free(cluster.name, pool.name))
         holders = held_by(self._decision, cluster.name, pool)
-        held = ", ".join(f"{holder['deployment']} ({_amount(holder)})" for holder in holders)
+        held = ", ".join(
+            f"{holder['deployment']} ({holder['pods']} pods)"
+            if "pods" in holder
+            else f"{holder['deployment']} ({holder['nodes']})"
+            for holder in holders
+        )
         return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + "".join(
             (
                 f", {pool.unusable} of them unusable" if pool.unusable else "",
@@ -328,10 +329,6 @@ class Outline:
         source = source_of(self._decision.inputs, leaf)
         detail = f" ({particular})" if particular else ""
         return f"{request}{failed}{on}{detail}{f': {source}' if source else ''}"
-
-
-def _amount(holder: dict[str, Any]) -> str:
-    return f"{holder['pods']} pods" if "pods" in holder else str(holder["nodes"])
 
 
 LIMIT = 64 * 1024
@@ -393,16 +390,17 @@ def _cut(placement: JsonObject, limit: int) -> None:
 
 def replicas(decision: Decision) -> list[JsonObject]:
     """Every replica that is placed, by cluster and index: what was done with it, its pools, and why."""
-    return [_standing(row) for row in standing(decision)]
-
-
-def _standing(row: ReplicaRow) -> JsonObject:
-    entry: JsonObject = {"name": row.name, "cluster": row.cluster}
-    if row.index is not None:
-        entry["index"] = row.index
-    pools = {engine: "+".join(names) for engine, names in row.pools.items()}
-    entry |= {"action": row.action, "pools": pools, "because": row.phrase}
-    return entry | ({"runnerUp": row.runner_up} if row.runner_up else {})
+    entries = []
+    for row in standing(decision):
+        entry: JsonObject = {"name": row.name, "cluster": row.cluster}
+        if row.index is not None:
+            entry["index"] = row.index
+        pools = {engine: "+".join(names) for engine, names in row.pools.items()}
+        entry |= {"action": row.action, "pools": pools, "because": row.phrase}
+        if row.runner_up:
+            entry["runnerUp"] = row.runner_up
+        entries.append(entry)
+    return entries
 
 
 def dropped(decision: Decision) -> list[JsonObject]:

@@ -7,13 +7,13 @@ Nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
 from function.api import replica as replica_api
-from function.api.names import Identity, read_key
+from function.api.names import read_key
 from function.api.ownership import OwnReplica
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
@@ -33,7 +33,6 @@ from function.scheduler.ledger import may_yield
 from function.scheduler.memo import Shared
 from function.scheduler.scheduling_input import (
     Fleet,
-    Listing,
     OtherReplicas,
     OthersListed,
     UnreadableCluster,
@@ -49,18 +48,10 @@ def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
     return read.shared if isinstance(read, InferenceCluster) else ()
 
 
-def _shared_by(read: ChargedCluster) -> Iterable[Part]:
-    return _shared(read.cluster)
-
-
 def _size(read: InferenceCluster | UnreadableCluster) -> int:
     """Bytes that the pools of a cluster take, however little is said of each."""
     status = read.status if isinstance(read, InferenceCluster) else None
     return POOL * len(status.gpu_pools or ()) if status is not None else 0
-
-
-def _charged_size(read: ChargedCluster) -> int:
-    return read.size + _size(read.cluster)
 
 
 def _equivalent(
@@ -80,7 +71,11 @@ POOL = 1_400
 COSTS: Costs = {
     read_cluster: Cost(factor=1.5, fixed=4_000, size=_size, parts=_shared, equivalent=_equivalent),
     read_charged: Cost(
-        factor=1.5, fixed=4_000, size=_charged_size, parts=_shared_by, equivalent=_equally_charged
+        factor=1.5,
+        fixed=4_000,
+        size=lambda read: read.size + _size(read.cluster),
+        parts=lambda read: _shared(read.cluster),
+        equivalent=_equally_charged,
     ),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),
@@ -132,14 +127,6 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
     return own_replicas, endpoints
 
 
-def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
-    return {read[1] for key in endpoints if (read := read_key(key)) is not None}
-
-
-def _is_named(document: Document, namespace: str, name: str) -> bool:
-    return (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
-
-
 def read_cache(
     request: Request, name: str, namespace: str
 ) -> tuple[Resolution | None, ModelCache | None, str]:
@@ -154,7 +141,11 @@ def read_cache(
         return Resolution.UNRESOLVED, None, ""
     listed = request.required[source]
     if source in requirements.ALL_CACHES:
-        listed = tuple(document for document in listed if _is_named(document, namespace, name))
+        listed = tuple(
+            document
+            for document in listed
+            if (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
+        )
     if not listed:
         return Resolution.ABSENT, None, ""
     try:
@@ -174,28 +165,6 @@ def _read_clusters(
     return clusters, [cluster for cluster in charged if cluster.name in clusters.readable]
 
 
-def _sort_listed(sorting: Sorting, listed: Iterable[Document], reuse: Reuse, *, thorough: bool) -> None:
-    """Sort the listed replicas; of others only what it takes to charge them is read, unless `thorough`."""
-    parse = replica_api.parse if thorough else replica_api.parse_charge
-    for document in listed:
-        replica = _replica(document, reuse, parse)
-        if sorting.concerns(replica):
-            sorting.add(replica if thorough else _replica(document, reuse), document)
-        else:
-            sorting.others.append(replica)
-
-
-def _sort_shared(
-    sorting: Sorting, listing: Listing, documents: Sequence[Document], reuse: Reuse, *, thorough: bool
-) -> frozenset[int]:
-    """Sort the replicas of a listing that may be our own; returns where they stand."""
-    places = listing.concerning(sorting.name, sorting.observed)
-    for place in places:
-        document = documents[place]
-        sorting.add(listing.replicas[place] if thorough else _replica(document, reuse), document)
-    return frozenset(places)
-
-
 def _read_replicas(
     sorting: Sorting,
     documents: tuple[Document, ...],
@@ -204,19 +173,30 @@ def _read_replicas(
     *,
     thorough: bool,
 ) -> tuple[tuple[OwnReplica, ...], OtherReplicas]:
-    """Read the listed replicas: our own, and the others. With `shared` they are read once for a whole run."""
+    """Read the listed replicas: our own, and the others. With `shared` they are read once for a whole run.
+
+    Of others only what it takes to charge them is read, unless `thorough`.
+    """
     reuse, shared = reading
+    parse = replica_api.parse if thorough else replica_api.parse_charge
     if shared is None:
-        _sort_listed(sorting, documents, reuse, thorough=thorough)
+        for document in documents:
+            replica = _replica(document, reuse, parse)
+            if sorting.concerns(replica):
+                sorting.add(replica if thorough else _replica(document, reuse), document)
+            else:
+                sorting.others.append(replica)
         own_replicas = sorting.finish()
         return own_replicas, Unshared(sorting.others)
-    parse = replica_api.parse if thorough else replica_api.parse_charge
     listing = shared.listing(
         documents, clusters.readable, lambda document: _replica(document, reuse, parse), of=parse
     )
-    places = _sort_shared(sorting, listing, documents, reuse, thorough=thorough)
+    places = listing.concerning(sorting.name, sorting.observed)
+    for place in places:
+        document = documents[place]
+        sorting.add(listing.replicas[place] if thorough else _replica(document, reuse), document)
     own_replicas = sorting.finish()
-    return own_replicas, OthersListed(listing, len(documents), places, tuple(sorting.others))
+    return own_replicas, OthersListed(listing, len(documents), frozenset(places), tuple(sorting.others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +244,7 @@ def read_snapshots(
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
     unresolved_cache = (named(CACHE, deployment.cache),) if state is Resolution.UNRESOLVED else ()
     identities = {own_replica.identity for own_replica in own_replicas if own_replica.identity}
+    routed = {parsed[1] for key in endpoints if (parsed := read_key(key)) is not None}
     everything = Fleet(
         clusters=clusters.readable,
         unreadable=clusters.unreadable,
@@ -278,7 +259,7 @@ def read_snapshots(
         if published
         else others,
         endpoints=endpoints,
-        taken=frozenset(theirs | _endpoint_identities(endpoints) | identities),
+        taken=frozenset(theirs | routed | identities),
         theirs=request.desired,
         uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
         gives_way=leaving_of(charging, own_replicas) if published else None,

@@ -68,27 +68,13 @@ class Sorting:
 
     def add(self, replica: ModelReplica, document: Document) -> None:
         """Sort one listed replica that may be ours."""
-        if not self._is_observed(replica):
-            self._sort_unobserved(replica, document)
-
-    def _is_observed(self, replica: ModelReplica) -> bool:
-        """Tell whether it is an observed one again; the list may know first that it is being deleted."""
         own_replica = self.observed.get(replica.name)
-        if own_replica is None or replica.namespace != self.deployment.namespace:
-            return False
-        goes = replica.deleting and replica.deployment == self.name  # As its own list has it.
-        if goes and not own_replica.terminating and _same(own_replica.replica, replica):
-            self.observed[replica.name] = OwnReplica(
-                own_replica.key,
-                own_replica.identity,
-                own_replica.replica,
-                own_replica.document,
-                observed=True,
-                terminating=True,
-            )
-        return True
-
-    def _sort_unobserved(self, replica: ModelReplica, document: Document) -> None:
+        if own_replica is not None and replica.namespace == self.deployment.namespace:
+            # It is an observed one again; the list may know first that it is being deleted.
+            goes = replica.deleting and replica.deployment == self.name  # As its own list has it.
+            if goes and not own_replica.terminating and _same(own_replica.replica, replica):
+                self.observed[replica.name] = replace(own_replica, terminating=True)
+            return
         identity = (
             Identity(replica.cluster, replica.index)
             if replica.cluster and replica.index is not None
