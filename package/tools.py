@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -41,6 +42,22 @@ def crossplane() -> str:
             "or name it: CROSSPLANE=/path/to/crossplane"
         )
     return path
+
+
+def pinned_bases() -> dict[str, str]:
+    """Look up which images the tags of the Dockerfile's bases mean now, for `base_images`.
+
+    A tag can come to mean another image while a release is built for one architecture after the other.
+    """
+    named = re.findall(r"^ARG (\w+_IMAGE)=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    return {argument: _pinned(os.environ.get(argument, image)) for argument, image in named}
+
+
+def _pinned(image: str) -> str:
+    if "@" in image:
+        return image
+    digest = run(["docker", "buildx", "imagetools", "inspect", image, "--format", "{{.Manifest.Digest}}"])
+    return f"{image}@{digest.strip()}"
 
 
 def base_images() -> list[str]:

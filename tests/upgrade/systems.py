@@ -75,10 +75,10 @@ def _examples() -> Iterator[Case]:
             deployment["metadata"].setdefault("uid", f"uid-of-{planned.title}")
             world = World(
                 deployment,
-                required["clusters"],
-                required["all-replicas"],
+                required["fleet-clusters"],
+                required["fleet-replicas"],
                 {key: one.plain() for key, one in request.observed.items()},
-                required.get("cache"),
+                next((items for name, items in required.items() if name.startswith("cache/")), None),
                 {**_input("modeldeployments"), "coordination": "None"},
             )
             title = f"example {planned.title}"
