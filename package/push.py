@@ -9,6 +9,8 @@ import click
 from package.build import CONFIGURATION, FUNCTION, configuration, version
 from package.tools import ROOT, crossplane, run
 
+ATTEMPTS = 3
+
 
 @click.command()
 @click.option("--registry", required=True, help="Registry and path, for example registry.example.com/fleet.")
@@ -26,9 +28,20 @@ def main(registry: str, out: Path) -> None:
 
 
 def _push(packages: list[Path], tag: str) -> None:
-    click.echo(
-        run([crossplane(), "xpkg", "push", f"--package-files={','.join(map(str, packages))}", tag]) or tag
-    )
+    """Push packages under one tag.
+
+    The images of one push are sent side by side, and a registry may refuse one that names a layer which
+    another is still sending. So a push is tried again: what has arrived is not sent twice.
+    """
+    command = [crossplane(), "xpkg", "push", f"--package-files={','.join(map(str, packages))}", tag]
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            click.echo(run(command) or tag)
+        except click.ClickException:
+            if not left:
+                raise
+        else:
+            return
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def _up(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -86,7 +86,7 @@ def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
     settings = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
     arguments = [*FLAGS, settings, f"--user-data-dir={profile}"]
     options = {"goog:chromeOptions": {"binary": CHROMIUM, "args": arguments}}
-    port = _free_port()
+    port = free_port()
     driver = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=subprocess.DEVNULL)
     try:
         until = time.monotonic() + PATIENCE

@@ -172,3 +172,19 @@ def test_the_function_package_holds_only_what_a_function_package_may() -> None:
 def test_no_registry_is_written_down_but_the_placeholder() -> None:
     assert build.PLACEHOLDER in (build.ROOT / "crossplane.yaml").read_text()  # type: ignore[attr-defined]
     assert build.PLACEHOLDER.split(".", 1)[1].startswith("example.com"), "a name that can belong to nobody"
+
+
+def test_a_push_that_a_registry_refuses_is_tried_again(path: Bin, tmp_path: Path) -> None:
+    once = (
+        f'[ -e {tmp_path}/tried ] && exit 0; : > {tmp_path}/tried; echo "MANIFEST_BLOB_UNKNOWN" >&2; exit 1'
+    )
+    path.add("crossplane", then=once)
+    push._push([tmp_path / "one.xpkg"], "registry.test/here:v1")
+    assert len(path.calls) == 2
+
+
+def test_a_push_that_is_refused_again_and_again_says_why(path: Bin, tmp_path: Path) -> None:
+    path.add("crossplane", then='echo "unauthorized" >&2; exit 1')
+    with pytest.raises(click.ClickException, match="unauthorized"):
+        push._push([tmp_path / "one.xpkg"], "registry.test/here:v1")
+    assert len(path.calls) == push.ATTEMPTS
