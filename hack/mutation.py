@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from function.cel.syntax.parser import table
 from hack.mutants import broken, mutants, running, same
 
 if TYPE_CHECKING:
@@ -132,8 +131,6 @@ class Reach:
 
 def _reached(items: list[pytest.Item], keys: set[Key], limit: float) -> Reach:
     """Run every test once, in a process of its own, and watch."""
-    if "cel.grammar" not in repr(keys):
-        table()  # Built once for all processes: it takes longer than most tests.
     tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
     for name in failed:
         _say(f"left out, because it fails by itself: {name}")
@@ -170,8 +167,7 @@ def _passes(item: pytest.Item) -> bool:
 def _memories() -> Iterator[Any]:
     for name, module in list(sys.modules.items()):
         if name.startswith("function."):
-            tables = [value for value in vars(module).values() if hasattr(value, "cache_clear")]
-            yield from (entry for entry in tables if entry is not table)
+            yield from (value for value in vars(module).values() if hasattr(value, "cache_clear"))
 
 
 def _in_child(work: Callable[[], bytes]) -> bytes:

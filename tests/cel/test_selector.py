@@ -24,8 +24,9 @@ from function.cel import (
 from function.cel import selector as selector_module
 from function.cel.checker import state
 from function.cel.selector import RECENT_LONG, compiled
-from function.cel.syntax.parser import PATCHES, packaged_grammar, patched
+from function.cel.syntax.parser import TABLE
 from function.cel.values import EvaluationError
+from hack import cel_table
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
 GPU = "gpu.nvidia.com"
@@ -482,14 +483,18 @@ def test_a_bad_attribute_of_a_cluster_makes_every_evaluation_an_error() -> None:
     assert bind_node(name="x", class_name="y", attributes={"z": {}}).problem.startswith("attribute z: ")
 
 
+def test_the_table_is_that_of_the_grammar() -> None:
+    assert TABLE.read_text(encoding="utf-8") == cel_table.table(), "python -m hack.cel_table"
+
+
 def test_another_grammar_fails_loudly() -> None:
-    grammar = packaged_grammar()
-    assert patched(grammar)
-    for old, _ in PATCHES:
+    grammar = cel_table.packaged_grammar()
+    assert cel_table.patched(grammar)
+    for old, _ in cel_table.PATCHES:
         with pytest.raises(RuntimeError, match="grammar changed"):
-            patched(grammar.replace(old, "changed", 1))
+            cel_table.patched(grammar.replace(old, "changed", 1))
     with pytest.raises(RuntimeError, match="terminals"):
-        patched("expr : IDENT")
+        cel_table.patched("expr : IDENT")
 
 
 def test_the_limits_of_a_text() -> None:

@@ -2,8 +2,8 @@
 
 Why a parser of our own runs another's grammar: cel-python has one parser per process, and making it raises
 the recursion limit of the process. Its grammar is right but for what cel-go has added since (optional syntax,
-trailing commas), which `PATCHES` adds. lark makes the LALR(1) table of it, once for the process; `_run` runs
-the table over the tokens, and `builders` makes the nodes.
+trailing commas), which `hack/cel_table.py` adds. lark makes the LALR(1) table of it ahead of time; `_run`
+runs the table over the tokens, and `builders` makes the nodes.
 
 Nothing recurses, so no nesting is too deep for it; what is too deep for cel-go (`MAX_NESTING`) is refused,
 by tokens before anything is built and by nodes at the end. A rule that only passes on the one rule it
@@ -15,112 +15,24 @@ taken in one step that is remembered.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache
-from importlib.metadata import distribution
 from pathlib import Path
 from types import GeneratorType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-import lark
-
 from function.cel.syntax.builders import BUILDERS, Builder, whole
-from function.cel.syntax.lexer import END, OPERANDS, OPERATORS, Lexer, Token
+from function.cel.syntax.lexer import END, OPERANDS, Lexer, Token
 from function.cel.syntax.nodes import Node, children
 from function.cel.values import Mistake
 
-# The grammar: cel-python's own, read from its package, with the rules changed where cel-go's differ.
+# The table: LALR(1), of cel-python's grammar with the rules changed where cel-go's differ.
 #
-# Each change names the rule it replaces and must find it exactly once, so that another cel-python fails here,
-# loudly, and not in a selector. lark makes the LALR(1) table of it, once for the process; `parser` runs the
-# table. Nothing here touches cel-python's own parser, which is one per process.
+# It is data, written by `python -m hack.cel_table` and held against the grammar by a test: making it takes
+# longer than most commands, and longer than a server's first call.
 
-
-PATCHES = (
-    (  # Optional field and index.
-        "| member_object | primary",
-        "| member_object | member_optional_dot | member_optional_index | primary",
-    ),
-    (
-        'member_dot     : member "." IDENT',
-        'member_dot     : member "." field\nfield          : IDENT | QUOTED_IDENT',
-    ),
-    (
-        'member_index   : member "[" expr "]"',
-        (
-            'member_index   : member "[" expr "]"\n'
-            'member_optional_dot : member "." "?" field\n'
-            'member_optional_index : member "[" "?" expr "]"'
-        ),
-    ),
-    (  # A run of one operator is one rule, and no rule mixes the two.
-        "unary          : member\n               | unary_not unary\n               | unary_neg unary",
-        "unary          : member | unary_not member | unary_neg member",
-    ),
-    ('unary_not      : "!"', 'unary_not      : "!" | unary_not "!"'),
-    ('unary_neg      : "-"', 'unary_neg      : "-" | unary_neg "-"'),
-    (  # Trailing commas and optional elements. Left recursion keeps the comma LALR(1).
-        'list_lit       : "[" [exprlist] "]"',
-        (
-            'list_lit       : "[" "]" | "[" "," "]" | "[" items "]" | "[" items "," "]"\n'
-            'items          : item | items "," item\n'
-            'item           : expr | "?" expr'
-        ),
-    ),
-    ('exprlist       : expr ("," expr)*', 'exprlist       : expr | exprlist "," expr'),
-    (
-        'map_lit        : "{" [mapinits] "}"',
-        'map_lit        : "{" "}" | "{" "," "}" | "{" mapinits "}" | "{" mapinits "," "}"',
-    ),
-    (
-        'mapinits       : expr ":" expr ("," expr ":" expr)*',
-        'mapinits       : entry | mapinits "," entry\nentry          : item ":" expr',
-    ),
-    (
-        'fieldinits     : IDENT ":" expr ("," IDENT ":" expr)*',
-        (
-            'fieldinits     : fieldinit | fieldinits "," fieldinit\n'
-            'fieldinit      : field ":" expr | "?" field ":" expr'
-        ),
-    ),
-    (
-        'member_object  : member "{" [fieldinits] "}"',
-        (
-            'member_object  : member "{" "}" | member "{" "," "}"'
-            ' | member "{" fieldinits "}" | member "{" fieldinits "," "}"'
-        ),
-    ),
-)
-_TERMINALS_START = "// Terminals. Order of some definitions altered to help lark."
-_DECLARED = """
-%declare IDENT QUOTED_IDENT INT_LIT UINT_LIT FLOAT_LIT STRING_LIT MLSTRING_LIT BYTES_LIT BOOL_LIT NULL_LIT
-"""
-"""The terminals that the lexer tells apart itself; its strings are all STRING_LIT."""
-
-
-def packaged_grammar() -> str:
-    """Return cel-python's grammar as it ships."""
-    return Path(str(distribution("cel-python").locate_file("celpy/cel.lark"))).read_text(encoding="utf-8")
-
-
-def patched(grammar: str) -> str:
-    """Return the grammar of the dialect. Raises RuntimeError unless each rule to change is there once."""
-    rules, separator, _ = grammar.partition(_TERMINALS_START)
-    if not separator:
-        raise RuntimeError("cel-python's grammar changed: its terminals are not where they were")
-    for old, new in PATCHES:
-        if rules.count(old) != 1:
-            raise RuntimeError(f"cel-python's grammar changed: {old!r} is there {rules.count(old)} times")
-        rules = rules.replace(old, new)
-    named = "".join(f'\n{name}: "{text}"' for text, name in [*OPERATORS.items(), ("in", "IN")])
-    return rules + named + _DECLARED
-
-
-PASSING = frozenset(
-    {"expr", "conditionalor", "conditionaland", "relation", "addition"}
-    | {"multiplication", "unary", "member", "primary"}
-)
-"""The rules that one operand passes through, from an expression down to what has no operator."""
+TABLE = Path(__file__).with_name("table.json")
 
 
 class Reduction(NamedTuple):
@@ -160,32 +72,16 @@ class Table(NamedTuple):
 
 @lru_cache(maxsize=1)
 def table() -> Table:
-    """Return the table of the dialect, built once: the server pays for it before its first request."""
-    built = lark.Lark(
-        patched(packaged_grammar()), parser="lalr", lexer="basic", start="expr", maybe_placeholders=False
+    """Return the table of the dialect, read once. A negative action reduces the rule of that place."""
+    plain = json.loads(TABLE.read_text(encoding="utf-8"))
+    rules = [Reduction(*rule) for rule in plain["rules"]]
+    return Table(
+        [{kind: n if n >= 0 else rules[~n] for kind, n in row.items()} for row in plain["actions"]],
+        plain["gotos"],
+        plain["start"],
+        plain["accepting"],
+        {},
     )
-    made = built.parser.parser._parse_table  # noqa: SLF001 - lark has no other way to it
-    (start,) = made.start_states.values()
-    (accepting,) = made.end_states.values()
-    reductions: dict[lark.grammar.Rule, Reduction] = {}
-    actions: list[dict[str, int | Reduction]] = []
-    gotos: list[dict[str, int]] = []
-    for state in range(len(made.states)):
-        row: dict[str, int | Reduction] = {}
-        goto: dict[str, int] = {}
-        for symbol, (action, argument) in made.states[state].items():
-            if action is not lark.parsers.lalr_analysis.Shift:
-                # The end of a rule. One object stands for a rule in all states, so that rows share it.
-                symbols, name = argument.expansion, str(argument.origin.name)
-                passes = len(symbols) == 1 and not symbols[0].is_term and name in PASSING
-                row[symbol] = reductions.setdefault(argument, Reduction(name, len(symbols), passes))
-            elif symbol == END or symbol.isupper():
-                row[symbol] = argument
-            else:
-                goto[symbol] = argument
-        actions.append(row)
-        gotos.append(goto)
-    return Table(actions, gotos, start, accepting, {})
 
 
 # Walk down a tree without recursion: however deep a selector nests, Python's stack does not grow.
