@@ -1,7 +1,8 @@
 """Ask the deployments that a change of the fleet concerns to reconcile now: the step of a WatchOperation.
 
-Crossplane does not watch required resources, so a deployment learns of a change of a cluster when its ttl
-runs out. A WatchOperation runs this step for every change of an InferenceCluster. What is desired here is
+Up to 2.3 Crossplane watches no required resource, so a deployment learns of a change of a cluster when its
+ttl runs out. A WatchOperation runs this step for every change of an InferenceCluster; from 2.4 on it brings
+nothing sooner. What is desired here is
 the annotation `crossplane.io/reconcile-requested-at` on deployments; a new value of it makes Crossplane
 reconcile them at once.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -186,6 +187,7 @@ def test_a_new_composite_is_written_to_before_anything_was_decided() -> None:
 
 
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")
+CACHE = Name("ModelCache", build.NAMESPACE, "weights")
 
 
 def fleet_at_rest(version: str) -> ControlPlane:
@@ -195,8 +197,9 @@ def fleet_at_rest(version: str) -> ControlPlane:
     made = ControlPlane({"ModelDeployment": [Step(function, input=step["input"])]}, version)
     for name in ("a", "b", "c", "d"):
         made.write(build.cluster(name, [build.pool("p", 4)]))
-    for name, wanted in (("mine", 2), ("theirs", 4)):
-        plain = build.deployment(name, wanted)
+    made.write(build.cache("weights"))
+    for name, wanted, weights in (("mine", 2, "weights"), ("theirs", 4, None)):
+        plain = build.deployment(name, wanted, cache=weights)
         made.write({**plain, "metadata": {"name": name, "namespace": build.NAMESPACE}})
         made.run(30.0)
     for name in [name for name in made.objects if name.kind in ("ModelReplica", "ModelEndpoint")]:
@@ -212,7 +215,7 @@ def fleet_at_rest(version: str) -> ControlPlane:
 def test_at_rest_a_deployment_is_woken_by_what_it_stands_on_and_by_nothing_else() -> None:
     made = fleet_at_rest("2.4")
     counts = made.composites[MINE].counts
-    ours = {name for name in made.objects if name in made.composites[MINE].composed.values()}
+    ours = {CACHE, *made.composites[MINE].composed.values()}
     hosts = {made.objects[name]["spec"]["clusterName"] for name in ours if name.kind == "ModelReplica"}
     others = [
         name
@@ -231,6 +234,51 @@ def test_at_rest_a_deployment_is_woken_by_what_it_stands_on_and_by_nothing_else(
     made.resync()
     made.run(60.0)
     assert counts["opened"] == 0
+
+
+@cache
+def at_rest(version: str) -> ControlPlane:
+    """Return the control plane of a version, set up once."""
+    return fleet_at_rest(version)
+
+
+def one_of(made: ControlPlane, kind: str, *, mine: bool) -> Name:
+    """Return an object of a kind that is the deployment's, or is not."""
+    ours = {MINE, CACHE, *made.composites[MINE].composed.values()}
+    hosts = {made.objects[name]["spec"]["clusterName"] for name in ours if name.kind == "ModelReplica"}
+    return next(
+        name
+        for name in sorted(made.objects)
+        if name.kind == kind and (name in ours or name.name in hosts) == mine
+    )
+
+
+Cost = tuple[int, int, int]
+WRITES: list[tuple[str, bool, Cost, Cost]] = [
+    ("InferenceCluster", True, (0, 0, 0), (1, 1, 2)),
+    ("ModelReplica", True, (1, 2, 2), (1, 1, 2)),
+    ("ModelEndpoint", True, (1, 2, 2), (1, 1, 2)),
+    ("ModelCache", True, (0, 0, 0), (1, 1, 2)),
+    ("InferenceCluster", False, (0, 0, 0), (0, 0, 0)),
+    ("ModelReplica", False, (0, 0, 0), (0, 0, 0)),
+    ("ModelEndpoint", False, (0, 0, 0), (0, 0, 0)),
+    ("ModelDeployment", False, (0, 0, 0), (0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("kind", "mine", "before", "watching"), WRITES)
+def test_what_one_write_takes_of_a_deployment_at_rest(
+    kind: str, before: Cost, watching: Cost, version: str, *, mine: bool
+) -> None:
+    """Reconciles, calls and tokens."""
+    made = at_rest(version)
+    made.forget_counts()
+    made.touch(one_of(made, kind, mine=mine))
+    made.run(1.0)
+    counts = made.composites[MINE].counts
+    spent = (counts["reconciles"], counts["calls"], counts["tokens"])
+    assert spent == (watching if version >= WATCHING else before)
 
 
 def test_at_rest_a_reconcile_takes_two_calls_up_to_2_3_and_one_on_2_4() -> None:
@@ -277,7 +325,7 @@ class Needing(NamedTuple):
     """What the last call is sent, by kind of requirement."""
 
 
-STANDING = frozenset({"cluster", "own-replicas"})
+STANDING = frozenset({"cluster", "own-replicas", "cache"})
 NEEDING = [
     Needing("at rest", lambda made: made.touch(MINE), 2, 1, STANDING),
     Needing("the deployment shows that one is missing", scale, 3, 3, STANDING),
@@ -295,7 +343,7 @@ def test_the_fleet_is_there_after_two_calls_or_three_and_one_small_call_takes_it
     made = fleet_at_rest(version)
     reconciles: list[list[set[str]]] = []
 
-    def counted(step: Step, *words: Any, **how: Any) -> Ran:
+    def counted(step: Step, request: pb.RunFunctionRequest, *words: Any, **how: Any) -> Ran:
         calls: list[set[str]] = []
 
         def call(content: bytes) -> bytes:
@@ -303,8 +351,9 @@ def test_the_fleet_is_there_after_two_calls_or_three_and_one_small_call_takes_it
             calls.append({name.partition("/")[0] for name in required})
             return step.function(content)
 
-        reconciles.append(calls)
-        return run_step(replace(step, function=call), *words, **how)
+        if request.observed.composite.resource["metadata"]["name"] == MINE.name:
+            reconciles.append(calls)
+        return run_step(replace(step, function=call), request, *words, **how)
 
     monkeypatch.setattr(crossplane, "run_step", counted)
     case.change(made)
