@@ -12,15 +12,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from function.api.deployment import PlacementPolicy
 from function.api.fault import Malformed, shown
 from function.api.model import CelVersion, Flag, Model, Name, Whole, refuse_twice
 from function.api.names import CLUSTER_GATEWAY, DEFAULT_PORTS, SYSTEM_NAMESPACE
 from function.boundary import Request, text_at
+from function.cel.selector import Selector, compile_node
+from function.cel.values import CompileError
 
 API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
     "fleet-scheduler.fn.modelplane.ai/v1alpha1"
@@ -119,6 +130,50 @@ class PriorityClass(StepInput):
     """The namespaces whose deployments may name it; every one where it is not set."""
 
 
+Amount = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
+
+
+class QuotaAmounts(StepInput):
+    """What a quota counts. What is left out is not limited."""
+
+    nodes: Amount | None = None
+    devices: Amount | None = None
+    replicas: Amount | None = None
+    cents_per_hour: Amount | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> QuotaAmounts:
+        if not self.model_fields_set:
+            raise ValueError("expected nodes, devices, replicas or centsPerHour")
+        return self
+
+
+class Quota(StepInput):
+    """How much the deployments of some namespaces may hold together."""
+
+    name: Name
+    namespaces: Annotated[tuple[Name, ...], Field(min_length=1)]
+    device_class_name: Name | None = None
+    """The pools that publish this device class; every one where it is not set."""
+    cel: str | None = None
+    """Of those, the pools for which an expression over `node` holds."""
+    at_most: QuotaAmounts
+
+    @cached_property
+    def program(self) -> Selector | None:
+        """The text in `cel`, compiled; None where there is none."""
+        return None if self.cel is None else compile_node(self.cel)
+
+    @field_validator("cel")
+    @classmethod
+    def _compiles(cls, cel: str | None) -> str | None:
+        try:
+            _ = None if cel is None else compile_node(cel)
+        except CompileError as error:
+            raise ValueError(str(error)) from None
+        return cel
+
+
 class SchedulerConfig(StepInput):
     """The function's input; every field is optional."""
 
@@ -138,6 +193,7 @@ class SchedulerConfig(StepInput):
     scale_selector: Literal["None", "Status"] = "None"
     """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
     priority_classes: tuple[PriorityClass, ...] = ()
+    quotas: tuple[Quota, ...] = ()
 
     @model_validator(mode="after")
     def _order_needs_replicas(self) -> SchedulerConfig:
@@ -151,6 +207,11 @@ class SchedulerConfig(StepInput):
     @model_validator(mode="after")
     def _unique(self) -> SchedulerConfig:
         refuse_twice("priorityClasses", [priority_class.name for priority_class in self.priority_classes])
+        refuse_twice("quotas", [quota.name for quota in self.quotas])
+        if self.quotas and self.capacity == "Published":
+            raise ValueError(
+                "quotas cannot be combined with capacity: Published, which reads no replica of others"
+            )
         return self
 
     @property

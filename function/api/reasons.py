@@ -73,6 +73,7 @@ class Reason(Enum):
     InsufficientDevices = "insufficient devices", Level.POOL, Nature.CAPACITY
     JointCapacity = "insufficient joint capacity", Level.REPLICA, Nature.CAPACITY
     SearchBudgetExceeded = "search budget exceeded", Level.REPLICA, Nature.DOUBT
+    QuotaExceeded = "quota exceeded", Level.REPLICA, Nature.CAPACITY
 
     level: Level
     nature: Nature

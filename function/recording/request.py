@@ -338,6 +338,10 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
             **fields("explain", "overcommit", "coordination", "capacity", "searchBudget", "celVersion"),
             **fields("scaleSelector"),
             "priorityClasses": fields("name", "value", "namespaces"),
+            "quotas": {
+                **fields("name", "namespaces", "deviceClassName", "cel"),
+                "atMost": fields("nodes", "devices", "replicas", "centsPerHour"),
+            },
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),
         }

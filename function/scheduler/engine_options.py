@@ -8,7 +8,7 @@ another pool of the cluster.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,6 +21,7 @@ from function.api.reasons import Reason, Rejection, combined
 from function.api.replica import StampedConstraint
 from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_of, total
 from function.scheduler.device_matching import Match, Refusal
+from function.scheduler.price import price_of
 from function.scheduler.selectors import Evaluations
 
 # A candidate: one cluster with a complete choice of pools for one new replica.
@@ -60,6 +61,21 @@ class Candidate:
     def engines(self) -> tuple[tuple[Engine, EngineOption], ...]:
         """Each engine with its option."""
         return tuple(zip(self.shape.engines, self.options, strict=True))
+
+    @property
+    def devices(self) -> Counter[str]:
+        """Devices it claims, by pool name."""
+        claimed: Counter[str] = Counter()
+        for engine, option in self.engines:
+            for at, (member, match) in enumerate(zip(engine.members, option.matches, strict=True)):
+                number = sum(claim.count for claim in match.claimed)
+                claimed[self.pool(option, at)] += number * member.pods * engine.copies
+        return claimed
+
+    @property
+    def cents(self) -> int | None:
+        """What it costs an hour; None where that is not known."""
+        return price_of(self.cluster, self.nodes, self.devices)
 
     def pool(self, option: EngineOption, member: int) -> str:
         """Name of the pool of one member."""

@@ -20,7 +20,6 @@ from function.scheduler.ledger import PoolKey, ReplicaCounts
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
-from function.scheduler.price import price_of_candidate
 from function.scheduler.schedule import Decision, fill, may_place
 from function.scheduler.stamp import Indices
 
@@ -84,7 +83,7 @@ class Question:
             stack.obstacles if stack else {},
             _counts(decision).key if counting(inputs) else None,
             (may_place(inputs), fleet.clusters, fleet.unreadable, fleet.cache, fleet.uncharged),
-            decision.ledger.levels,
+            (decision.ledger.levels, decision.ledger.limits(inputs.deployment.namespace)),
         )
 
 
@@ -114,7 +113,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
             continue
         placer = _going_on(decision, {**others, name: cluster}, whole)
         placed = fill(placer, limit)
-        cents = price_of_candidate(placed[0].candidate) if placed else None
+        cents = placed[0].candidate.cents if placed else None
         yield Room(name, len(placed), placer.rejections().get(name), cents)
         for replica in reversed(placed):
             placer.give_back(replica.candidate)

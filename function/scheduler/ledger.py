@@ -25,6 +25,7 @@ from function.scheduler.device_accounting import (
     minus,
     stamped_gangs,
 )
+from function.scheduler.quota import QuotaUsage
 
 
 class NodeCapacity(NamedTuple):
@@ -280,6 +281,8 @@ class Ledger:
         self._settled: Iterable[PoolKey] = ()
         self._touched: frozenset[str] | None = None
         self.counts = ReplicaCounts()
+        self.quotas: QuotaUsage | None = None
+        """How much of each quota is held; None where there is none."""
 
     def copy(self) -> Ledger:
         """Return a ledger that says the same and goes its own way from now on."""
@@ -291,6 +294,7 @@ class Ledger:
         other._journal = list(self._journal)
         other._settled, other._touched = self._settled, self._touched
         other.counts = self.counts.copy()
+        other.quotas = self.quotas.copy() if self.quotas is not None else None
         return other
 
     def fork(self, touched: Iterable[str]) -> Ledger:
@@ -381,10 +385,14 @@ class Ledger:
     def occupy(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists, for what is stamped on it."""
         self.charge(cluster, self.demands(replica))
+        if self.quotas is not None:
+            self.quotas.count(replica, cluster)
 
     def vacate(self, replica: ModelReplica, cluster: str) -> None:
         """Give back what a replica that exists holds."""
         self.release(cluster, self.demands(replica))
+        if self.quotas is not None:
+            self.quotas.count(replica, cluster, -1)
 
     def open(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists and remember that it holds its place."""
@@ -407,6 +415,17 @@ class Ledger:
             if replica.nodes:
                 self._held[replica.cluster].remove(replica)
                 self.vacate(replica, replica.cluster)
+
+    def limits(self, namespace: str) -> tuple[object, ...]:
+        """How much is held of the quotas of a namespace, as a value."""
+        return self.quotas.of(namespace) if self.quotas is not None else ()
+
+    def limit(self, quotas: QuotaUsage) -> None:
+        """Count from now on what quotas limit, and what exists at once."""
+        for cluster, replicas in self._held.items():
+            for replica in replicas:
+                quotas.count(replica, cluster)
+        self.quotas = quotas
 
     # Counting
 

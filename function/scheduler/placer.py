@@ -11,7 +11,7 @@ Nothing here remembers: what was found out about a cluster is kept in `memo`, un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from heapq import nsmallest
 from operator import itemgetter
@@ -27,10 +27,14 @@ from function.scheduler.ledger import Capacities, Ledger
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
+from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
 from function.scheduler.search import OnPools, Why, below_gates, free_left, on_pools, search
 from function.scheduler.stamp import Indices
+
+CLOSED = 1_000_000_000
+"""Nodes that no pool has: with so many fewer it has room for nothing."""
 
 
 class Placement(NamedTuple):
@@ -56,16 +60,29 @@ def barred(inputs: SchedulingInput, gates: Iterable[StandingFilter]) -> dict[str
     return gated
 
 
+def _without(barred: Collection[str], cluster: InferenceCluster, free: Capacities) -> Capacities:
+    """Return free capacities with nothing on the barred pools."""
+    if not barred:
+        return free
+    pairs = zip(cluster.pools, free, strict=True)
+    return tuple([room.grown(-CLOSED) if pool.name in barred else room for pool, room in pairs])
+
+
 class Placer:
     """Finds places for new replicas on the clusters of one pass, and takes them."""
 
     def __init__(self, inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, indices: Indices) -> None:
         """Look at no cluster yet: everything is found out when it is needed."""
         self._inputs, self._matcher, self.ledger, self.indices = inputs, matcher, ledger, indices
+        self._namespace = inputs.deployment.namespace
         self._counting, self._scores = counting(inputs), scores(inputs)
         self._gates = standing(inputs)
         self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
+        self._quotas = (
+            ledger.quotas if ledger.quotas and ledger.quotas.of_namespace(self._namespace) else None
+        )
+        elsewhere.append(self._quotas is not None)
         self._memo = PlacementMemo(ledger, local=not any(elsewhere))
         self._searches = SearchMemo(inputs.deployment.held(EasySearches), matcher.budget.allowance)
 
@@ -124,17 +141,42 @@ class Placer:
                 continue
             outcome = self._memo.fitted(shape, cluster, self._fit)
             if isinstance(outcome, Candidate):
-                return outcome
+                within, _ = self._within_quota(outcome)
+                if within is not None:
+                    return within
         return None
 
-    def _fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> Candidate | Reason:
-        """Search one cluster for pools that have room for every engine of one shape."""
+    def _within_quota(self, candidate: Candidate) -> tuple[Candidate | None, Rejection | None]:
+        """Return a candidate on pools that no exceeded quota covers; without one, which quota has no room.
+
+        What a quota has no room for is looked for on the other pools of the cluster.
+        """
+        barred: frozenset[str] = frozenset()
+        first: Rejection | None = None
+        while self._quotas is not None:
+            cluster, holding = candidate.cluster, QuotaHolding(candidate.nodes, candidate.devices)
+            shortages = [*self._quotas.shortages(self._namespace, cluster.name, holding)]
+            if not shortages:
+                break
+            first = first or shortages[0][0].rejection
+            barred = barred.union(*(pools for _, pools in shortages))
+            elsewhere = self._fit(candidate.shape, cluster, barred) if barred < {*cluster.by_name} else None
+            if not isinstance(elsewhere, Candidate):
+                return None, first
+            candidate = elsewhere
+        return candidate, None
+
+    def _fit(
+        self, shape: ReplicaShape, cluster: InferenceCluster, barred: Collection[str] = ()
+    ) -> Candidate | Reason:
+        """Search one cluster for pools that have room for every engine of one shape; none of the barred."""
         self._matcher.budget.turn(cluster.name)
         fit = self._matcher.fit(shape, cluster)
         if not fit.possible:
             return Reason.NoMatchingDevice
-        free = self.ledger.capacities(cluster)
+        free = _without(barred, cluster, self.ledger.capacities(cluster))
         present = self.ledger.present(cluster)
+        present = present and _without(barred, cluster, present)
         now = None if present is None else self._search(cluster, fit, present)
         if now is not None and not isinstance(now, Reason):
             return Candidate(cluster, shape, now, free_left(now, free))
@@ -186,13 +228,21 @@ class Placer:
 
     def take(self, candidate: Candidate) -> None:
         """Charge a replica to its place, and count it."""
+        self._limit(candidate, 1)
         self.ledger.charge(candidate.cluster.name, candidate.demands)
         self.ledger.count(candidate.cluster.name)
 
     def give_back(self, candidate: Candidate) -> None:
         """Take a placement back."""
+        self._limit(candidate, -1)
         self.ledger.release(candidate.cluster.name, candidate.demands)
         self.ledger.count(candidate.cluster.name, -1)
+
+    def _limit(self, candidate: Candidate, sign: int) -> None:
+        """Count a placement in the quotas of the deployment's namespace."""
+        if self._quotas is not None:
+            holding = QuotaHolding(candidate.nodes, candidate.devices)
+            self._quotas.add(self._namespace, candidate.cluster.name, holding, sign)
 
     # Explaining
 
@@ -215,7 +265,7 @@ class Placer:
         if rejection is None:
             outcome = self._memo.fitted(shape, cluster, self._fit)
             if isinstance(outcome, Candidate):
-                return None
+                return self._within_quota(outcome)[1]
             fit = self._matcher.fit(shape, cluster)
             free, why = self.ledger.capacities(cluster), self._why(shape, fit, cluster)
             rejection = below_gates(fit, cluster, self.ledger, free, outcome, why)

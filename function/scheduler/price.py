@@ -17,7 +17,6 @@ from typing import NamedTuple
 from function.api.cluster import InferenceCluster
 from function.api.model import mapping
 from function.api.replica import ModelReplica
-from function.scheduler.engine_options import Candidate
 
 CENTS_PER_NODE, CENTS_PER_DEVICE = "modelplane.ai/centsPerNodeHour", "modelplane.ai/centsPerDeviceHour"
 
@@ -53,31 +52,23 @@ def amount(cents: int) -> str:
     return f"{'-' if cents < 0 else ''}{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
-def price_of_candidate(candidate: Candidate) -> int | None:
-    """Return what a new replica would cost there; None where that is not known."""
-    nodes: Counter[str] = Counter()
-    devices: Counter[str] = Counter()
-    for engine, option in candidate.engines:
-        for at, (member, match) in enumerate(zip(engine.members, option.matches, strict=True)):
-            claimed = sum(claim.count for claim in match.claimed)
-            if claimed:
-                pool, pods = candidate.pool(option, at), member.pods * engine.copies
-                nodes[pool] += pods
-                devices[pool] += pods * claimed
-    return _price(candidate.cluster, nodes, devices)
-
-
 def price_of_replica(replica: ModelReplica, cluster: InferenceCluster | None) -> int | None:
     """Return what an existing replica costs, as stamped on it; None where that is not known."""
+    return None if cluster is None else price_of(cluster, replica.nodes, devices_of(replica))
+
+
+def devices_of(replica: ModelReplica) -> Counter[str]:
+    """Return how many devices an existing replica claims of each pool, as stamped on it."""
     devices: Counter[str] = Counter()
     for engine in replica.engines:
         for member in engine.members:
             claimed = sum(request.count for request in member.requests)
             devices[member.pool] += claimed * member.pods * engine.copies
-    return None if cluster is None else _price(cluster, replica.nodes, devices)
+    return devices
 
 
-def _price(cluster: InferenceCluster, nodes: Mapping[str, int], devices: Mapping[str, int]) -> int | None:
+def price_of(cluster: InferenceCluster, nodes: Mapping[str, int], devices: Mapping[str, int]) -> int | None:
+    """Return what nodes and devices of a cluster's pools cost; None where one of them states no price."""
     attributes = {pool.name: pool.attributes for pool in cluster.pools}
     total = 0
     for pool, number in nodes.items():

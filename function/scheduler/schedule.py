@@ -37,6 +37,7 @@ from function.scheduler.matcher import Matcher
 from function.scheduler.mismatch import examine, lasting_fault
 from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
+from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
 from function.scheduler.stamp import Indices
@@ -300,7 +301,9 @@ class Queue:
             ours = ledger.count_for(self._counts[replica.namespace, replica.deployment])
             placement = self._placer.best()
             if placement is not None:
-                self._placer.take(placement.candidate)
+                candidate = placement.candidate
+                ledger.charge(candidate.cluster.name, candidate.demands)
+                ledger.count(candidate.cluster.name)
             ledger.count_for(ours)
 
 
@@ -333,6 +336,8 @@ def open_ledger(inputs: SchedulingInput) -> Ledger:
     ledger = fleet.other_replicas.charged(fleet.clusters, held)
     for own_replica in fleet.own_replicas:
         ledger.open(_known_to_leave(own_replica), own_replica.holds)
+    if inputs.config.quotas:
+        ledger.limit(QuotaUsage(inputs.config.quotas, fleet.clusters))
     return ledger
 
 

@@ -21,7 +21,7 @@ from function.cel import bind_cluster
 from function.scheduler.engine_options import Candidate
 from function.scheduler.filters import Spread
 from function.scheduler.ledger import ReplicaCounts
-from function.scheduler.price import price_of_candidate, price_of_replica
+from function.scheduler.price import price_of_replica
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
@@ -99,7 +99,7 @@ class PreferencesScore:
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """The matched weight, negative so that more is better."""
-        price = price_of_candidate(candidate) if self._priced else None
+        price = candidate.cents if self._priced else None
         return -self._matched(candidate.cluster, price)
 
     def of_replica(self, replica: ModelReplica, cluster: InferenceCluster | None) -> int:

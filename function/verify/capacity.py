@@ -15,15 +15,26 @@ out (topology spread, a limit per cluster, disruption, evacuation) it says nothi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 
 from function.api import Engine, InferenceCluster, ModelReplica
+from function.api.inputs import Quota
 from function.api.names import NamespacedName
+from function.cel import compile_node
 from function.verify.gates import closed, compiles, expressible
 from function.verify.matching import LIMIT, Matching, TooMany, strandings
-from function.verify.state import Decided, HeldNodes, State, Violation, beyond, held_by, pools, total_of
+from function.verify.state import (
+    Decided,
+    HeldNodes,
+    State,
+    Violation,
+    beyond,
+    held_by,
+    pools,
+    total_of,
+)
 
 
 def may_give_way(state: State) -> frozenset[NamespacedName]:
@@ -100,6 +111,49 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
             yield Violation("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
 
 
+def check_quotas(state: State, decisions: Sequence[Decided]) -> Iterator[Violation]:
+    """No quota is passed by what a decision places."""
+    new = [replica for decided in decisions for replica in decided.new]
+    for quota in state.quotas:
+        before = _held_of(state, quota, _existing(state, decisions, replaced=True))
+        more = _held_of(state, quota, new)
+        for unit, amount in more.items():
+            limit = getattr(quota.at_most, unit)
+            if limit is not None and amount and before[unit] + amount > limit:
+                text = f"{before[unit]} {unit} held and {amount} placed, at most {limit}"
+                yield Violation("Quota", quota.name, text)
+
+
+def _held_of(state: State, quota: Quota, replicas: Iterable[ModelReplica]) -> Counter[str]:
+    """What replicas of a quota's namespaces hold of its pools, by what it counts."""
+    held: Counter[str] = Counter()
+    covered = {
+        where
+        for where, pool in pools(state).items()
+        if quota.device_class_name is None
+        or any(device.device_class_name == quota.device_class_name for device in pool.devices or ())
+        if quota.cel is None or compile_node(quota.cel).evaluate(pool.node).kind == "match"
+    }
+    for replica in replicas:
+        if replica.namespace not in quota.namespaces:
+            continue
+        nodes = {
+            where: number
+            for where, number in held_by(replica).items()
+            if number and (where in covered or where[0] not in state.clusters)
+        }
+        held["replicas"] += bool(nodes)
+        held["nodes"] += sum(nodes.values())
+        held["devices"] += sum(
+            engine.copies * member.pods * request.count
+            for engine in replica.engines
+            for member in engine.members
+            if (replica.cluster, member.pool) in nodes
+            for request in member.requests
+        )
+    return held
+
+
 def check_completeness(
     state: State, decisions: Sequence[Decided], decided: Decided, matching: Matching
 ) -> Iterator[Violation]:
@@ -107,13 +161,14 @@ def check_completeness(
     deployment = decided.deployment
     cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
     policy = deployment.spec.placement
-    limited = policy is not None and (
+    limited = policy is not None and bool(
         policy.topology_spread
         or policy.max_replicas_per_cluster
         or policy.disruption
         or policy.cache == "Require"
         or policy.evacuate
     )
+    limited = limited or any(deployment.namespace in quota.namespaces for quota in state.quotas)
     # Only where nothing but room decides, and no place is kept for a replica that is being replaced.
     if limited or (decided.new and decided.lost) or state.closed:
         return

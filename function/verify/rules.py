@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from function.api import Engine, InferenceCluster, Member, ModelDeployment, ModelReplica
 from function.api.model import KSERVE
 from function.api.replica import StampedEngine, StampedMember
-from function.verify.capacity import check_capacity, check_completeness, may_give_way
+from function.verify.capacity import check_capacity, check_completeness, check_quotas, may_give_way
 from function.verify.gates import closed, compiles, deadline, drained, evacuable, expressible
 from function.verify.matching import Matching, TooMany
 from function.verify.state import Decided, State, Violation
@@ -146,6 +146,7 @@ def check(state: State, decisions: Sequence[Decided]) -> list[Violation]:
     matching = Matching()
     findings = [finding for decided in decisions for finding in _one(state, decided, matching)]
     findings.extend(check_capacity(state, decisions))
+    findings.extend(check_quotas(state, decisions))
     for decided in decisions:
         findings.extend(check_completeness(state, decisions, decided, matching))
     return sorted(set(findings))

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
+from function.api.inputs import Quota
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,6 +86,8 @@ class State:
     """Names of clusters that are there and cannot be read."""
     yields: bool = False
     """Whether the function's input says `overcommit: Yield`."""
+    quotas: tuple[Quota, ...] = ()
+    """What namespaces may hold, by the function's input."""
     closed: bool = False
     """Whether the function's input is invalid: then nothing new may be placed anywhere."""
 

@@ -29,6 +29,22 @@ CLASSES: list[Plain] = [
     {"name": "high", "value": 100},
     {"name": "low", "value": 1, "namespaces": ["research"]},
 ]
+QUOTAS: list[Plain] = [
+    {"name": "few", "namespaces": ["ml-team"], "atMost": {"nodes": 3}},
+    {"name": "paid", "namespaces": ["ml-team", "research"], "atMost": {"centsPerHour": 1_500}},
+    {
+        "name": "fast",
+        "namespaces": ["ml-team"],
+        "cel": 'node.name != "p0"',
+        "atMost": {"devices": 8, "replicas": 2},
+    },
+    {
+        "name": "gpus",
+        "namespaces": ["research", "ml-team"],
+        "deviceClassName": build.GPU,
+        "atMost": {"replicas": 3},
+    },
+]
 ROOT = "resource.kubernetes.io/pcieRoot"
 NET = "example.com/net"
 FAST: Plain = {NET: {"string": "ib-2"}, "modelplane.ai/centsPerNodeHour": {"int": 700}}
@@ -221,6 +237,8 @@ def _with_input(draw: Source, made: World) -> World:
         given["searchBudgett"] = 7
     if draw.odds(0.3):
         given["priorityClasses"] = CLASSES
+    if draw.odds(0.3):
+        given["quotas"] = draw.sample(QUOTAS, draw.choice((1, 2)))
     more = {}
     if draw.odds(0.25):
         given["coordination"] = "GlobalOrder"

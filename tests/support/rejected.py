@@ -255,6 +255,12 @@ def budget() -> Case:
     return Case(one(two, input={"searchBudget": 1}), "1 search budget exceeded (main + draft)")
 
 
+def quota() -> Case:
+    limit = {"name": "team", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 1}}
+    world = one(wants(build.request(), replicas=2), input={"quotas": [limit]})
+    return Case(world, "1 quota exceeded (quota team holds 1 of 1 nodes, one more takes 1)")
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "MalformedCluster": malformed,
     "ClusterDeleting": deleting,
@@ -288,4 +294,5 @@ CASES: dict[str, Callable[[], Case]] = {
     "InsufficientDevices": devices_short,
     "JointCapacity": joint,
     "SearchBudgetExceeded": budget,
+    "QuotaExceeded": quota,
 }

@@ -117,6 +117,7 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
     "InsufficientNodes": _nodes,
     "JointCapacity": _nodes,
     "PoolOvercommitted": _nodes,
+    "QuotaExceeded": lambda world, _: world.input.pop("quotas"),
 }
 
 

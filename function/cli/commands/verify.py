@@ -68,6 +68,7 @@ def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
         caches,
         frozenset(unreadable),
         yields=settings is not None and settings.overcommit == "Yield",
+        quotas=settings.quotas if settings is not None else (),
         closed=settings is None,
     )
 

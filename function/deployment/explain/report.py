@@ -36,7 +36,7 @@ from function.deployment.explain.message import (
 )
 from function.deployment.explain.remedies import source_of
 from function.scheduler.outcomes import Dropped, Kept, Placed
-from function.scheduler.price import price_of_candidate, price_of_replica
+from function.scheduler.price import price_of_replica
 from function.scheduler.schedule import Decision
 from function.scheduler.search import OnPools
 
@@ -130,7 +130,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         candidate.shape.name,
         placed.runner_up,
         replica_key(placed.identity),
-        cents=price_of_candidate(candidate),
+        cents=candidate.cents,
     )
 
 

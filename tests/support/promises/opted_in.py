@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
+from function.api.inputs import Quota
 from function.api.replica import parse
 from function.boundary import PlainDocument
 from function.cli.commands.verify import settings_of, with_defaults
@@ -59,6 +60,7 @@ def state(world: World) -> State:
         tuple(replica(item) for item in listed.values()),
         {(cache.metadata.namespace, cache.metadata.name): cache for cache in caches},
         yields=_yields(world),
+        quotas=tuple(Quota.parse(quota) for quota in (world.input or {}).get("quotas", ())),
     )
 
 

@@ -1,0 +1,260 @@
+"""Quota: how much the deployments of some namespaces may hold of some pools."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from function.api.inputs import SchedulerConfig
+from tests.support import build
+from tests.support.cases import Case, ask, clusters, one
+from tests.support.coordinated import EARLY, LATE, called
+from tests.support.drive import run
+from tests.support.scale import seeds
+from tests.support.world import World
+
+Plain = dict[str, Any]
+NAMESPACE = build.NAMESPACE
+NODE = "modelplane.ai/centsPerNodeHour"
+
+
+def quota(name: str = "team", *namespaces: str, cel: str = "", kind: str = "", **at_most: int) -> Plain:
+    made: Plain = {"name": name, "namespaces": [*(namespaces or (NAMESPACE,))], "atMost": at_most}
+    return made | ({"cel": cel} if cel else {}) | ({"deviceClassName": kind} if kind else {})
+
+
+def under(*quotas: Plain) -> Plain:
+    return {"quotas": [*quotas]}
+
+
+def priced(name: str, cents: int | None, nodes: int = 4) -> Plain:
+    pool = build.pool("p0", nodes)
+    return one(name, pools=[pool if cents is None else pool | {"attributes": {NODE: {"int": cents}}}])
+
+
+def stranger(name: str, cluster: str, namespace: str = NAMESPACE, *, terminating: bool = False) -> Plain:
+    parent = ask(1)
+    parent["metadata"] |= {"name": name, "namespace": namespace, "uid": build.uid(name)}
+    return build.replica(parent, cluster, 0, pools="p0", ready=True, terminating=terminating)
+
+
+TWO = [build.pool("p0", 2), build.pool("p1", 2)]
+FULL = {"a": "QuotaExceeded"}
+CASES = [
+    Case("nodes", clusters(a=4), ask(4), ["a"] * 3, FULL, "PartiallyScheduled", input=under(quota(nodes=3))),
+    Case("devices", clusters(a=4), ask(4), ["a"] * 2, FULL, input=under(quota(devices=23))),
+    Case("replicas", clusters(a=4), ask(4), ["a"], FULL, input=under(quota(replicas=1))),
+    Case("cents", [priced("a", 150)], ask(4), ["a"] * 2, FULL, input=under(quota(centsPerHour=449))),
+    Case("nothing at all", clusters(a=4), ask(1), [], FULL, input=under(quota(nodes=0))),
+    Case(
+        "another namespace is under none",
+        clusters(a=4),
+        ask(4),
+        ["a"] * 4,
+        input=under(quota("x", "other", nodes=1)),
+    ),
+    Case(
+        "of several the one that is short decides",
+        clusters(a=4),
+        ask(4),
+        ["a"] * 2,
+        FULL,
+        input=under(quota("wide", nodes=9), quota("narrow", replicas=2)),
+    ),
+    Case(
+        "a pool that is not covered takes the rest",
+        [one("a", pools=TWO)],
+        ask(4),
+        ["a"] * 3,
+        FULL,
+        input=under(quota(cel='node.name == "p0"', nodes=1), quota("all", nodes=3)),
+    ),
+    Case(
+        "an expression that fails on a pool does not cover it",
+        clusters(a=4),
+        ask(4),
+        ["a"] * 4,
+        input=under(quota(cel='node.attributes["x/y"] == "z"', nodes=1)),
+    ),
+    Case(
+        "a device class that no pool publishes covers none",
+        clusters(a=4),
+        ask(4),
+        ["a"] * 4,
+        input=under(quota(kind="other.example.com", nodes=1)),
+    ),
+    Case(
+        "one that is published does",
+        clusters(a=4),
+        ask(4),
+        ["a"],
+        FULL,
+        input=under(quota(kind=build.GPU, nodes=1)),
+    ),
+    Case(
+        "money goes to no pool without a price, and to the others",
+        [priced("a", None), priced("b", 100)],
+        ask(3),
+        ["b"] * 3,
+        input=under(quota(centsPerHour=1_000)),
+    ),
+    Case(
+        "another deployment of the namespace counts",
+        clusters(a=4),
+        ask(2),
+        ["a"],
+        FULL,
+        others=[stranger("x", "a")],
+        input=under(quota(nodes=2)),
+    ),
+    Case(
+        "so does one of another namespace under it",
+        clusters(a=4),
+        ask(2),
+        ["a"],
+        FULL,
+        others=[stranger("x", "a", "other")],
+        input=under(quota("team", NAMESPACE, "other", nodes=2)),
+    ),
+    Case(
+        "one of a namespace that is not under it does not",
+        clusters(a=4),
+        ask(2),
+        ["a"] * 2,
+        others=[stranger("x", "a", "other")],
+        input=under(quota(nodes=2)),
+    ),
+    Case(
+        "what is being deleted counts until it is gone",
+        clusters(a=4),
+        ask(2),
+        ["a"],
+        FULL,
+        others=[stranger("x", "a", terminating=True)],
+        input=under(quota(nodes=2)),
+    ),
+    Case(
+        "what is on a cluster that is not known counts",
+        clusters(a=4),
+        ask(2),
+        ["a"],
+        FULL,
+        others=[stranger("x", "gone")],
+        input=under(quota(nodes=2)),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_quota_lets_in(case: Case) -> None:
+    case.check()
+
+
+def test_what_runs_stays_when_the_quota_is_lowered() -> None:
+    parent = ask(3)
+    running = [build.replica(parent, "a", index, pools="p0", ready=True) for index in range(3)]
+    world = World(parent, clusters(a=4), running, build.observed(*running), input=under(quota(nodes=1)))
+    answer = run(world)
+    assert len(answer.replicas) == 3
+    assert answer.reason() == "ReplicasCreated"
+
+
+def test_a_replacement_stands_in_for_what_it_replaces() -> None:
+    parent = ask(2)
+    running = [build.replica(parent, "a", index, pools="gone", ready=True) for index in range(2)]
+    world = World(parent, clusters(a=4), running, build.observed(*running), input=under(quota(nodes=2)))
+    assert len(run(world).decision.placed) == 2
+
+
+def test_the_message_has_the_numbers() -> None:
+    answer = run(World(ask(3), clusters(a=4, b=4), [], input=under(quota("team-a-h100", nodes=2))))
+    assert answer.conditions["ReplicasScheduled"][2] == (
+        "Scheduled 2 of 3 replicas; 0/2 clusters can host another: 2 quota exceeded "
+        "(quota team-a-h100 holds 2 of 2 nodes, one more takes 1)"
+    )
+
+
+def test_deployments_that_are_placed_in_one_order_keep_to_it_together() -> None:
+    first, second = called("first", 2, EARLY), called("second", 2, LATE)
+    more = {"all-deployments": [first, second], "all-caches": []}
+    config = {"coordination": "GlobalOrder", **under(quota(nodes=3))}
+    placed = {}
+    for parent in (first, second):
+        answer = run(World(parent, clusters(a=9), [], input=config, more=more))
+        placed[parent["metadata"]["name"]] = len(answer.replicas)
+    assert placed == {"first": 2, "second": 1}
+
+
+BAD = [
+    ({"atMost": {}}, "expected nodes, devices, replicas or centsPerHour"),
+    ({"atMost": {"nodes": -1}}, "greater than or equal to 0"),
+    ({"namespaces": []}, "at least 1 item"),
+    ({"cel": "node.name =="}, "cel"),
+    ({"cel": "node.name"}, "cel"),
+    ({"atmost": {"nodes": 1}}, "no such field"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), BAD)
+def test_a_bad_quota_is_an_invalid_input_and_keeps_what_runs(change: Plain, text: str) -> None:
+    parent = ask(2)
+    running = [build.replica(parent, "a", 0, pools="p0", ready=True)]
+    config = under(quota(nodes=5) | change)
+    answer = run(World(parent, clusters(a=4), running, build.observed(*running), input=config))
+    assert answer.reason() == "InvalidInput"
+    assert len(answer.replicas) == 1
+    assert "quotas[0]" in answer.conditions["ReplicasScheduled"][2]
+
+
+def test_two_of_one_name_and_published_charges_are_refused() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        SchedulerConfig.parse(under(quota(nodes=1), quota(nodes=2)))
+    with pytest.raises(ValueError, match="capacity: Published"):
+        SchedulerConfig.parse({"capacity": "Published", **under(quota(nodes=1))})
+
+
+def _fleet(draw: random.Random) -> tuple[World, list[Plain], dict[str, int], dict[str, tuple[int, int]]]:
+    """A small fleet of one pool for each cluster, with what every cluster has left."""
+    nodes = {name: draw.randint(0, 4) for name in "abc"}
+    held = {name: draw.randint(0, nodes[name]) for name in nodes}
+    gpus = draw.choice((1, 8))
+    owners = [draw.choice((NAMESPACE, "other", "third")) for _ in range(sum(held.values()))]
+    places = [name for name in held for _ in range(held[name])]
+    others = [
+        stranger(f"s{at}", place, owner) for at, (place, owner) in enumerate(zip(places, owners, strict=True))
+    ]
+    quotas = []
+    for at in range(draw.randint(1, 3)):
+        namespaces = draw.sample([NAMESPACE, "other", "third"], draw.randint(1, 2))
+        cel = draw.choice(("", "", 'node.name == "p0"', 'node.className == "h100"'))
+        unit = draw.choice(("nodes", "devices", "replicas"))
+        quotas.append(quota(f"q{at}", *namespaces, cel=cel, **{unit: draw.randint(0, 12)}))
+    parent = ask(draw.randint(1, 6), gpus=gpus)
+    world = World(parent, clusters(**nodes), others, input=under(*quotas))
+    left = {name: nodes[name] - held[name] for name in nodes}
+    return world, quotas, left, {"gpus": (gpus, 0)}
+
+
+def expected(world: World, quotas: list[Plain], left: dict[str, int], gpus: int) -> int:
+    """How many replicas are placed, by the sentences of docs/priority.md: every pool is alike."""
+    most = min(world.deployment["spec"]["replicas"], sum(left.values()))
+    for limit in quotas:
+        covered = limit.get("cel", "") != 'node.className == "h100"'  # Pools here have no class.
+        if NAMESPACE not in limit["namespaces"] or not covered:
+            continue
+        count = sum(
+            replica["metadata"]["namespace"] in limit["namespaces"] for replica in world.replicas or ()
+        )
+        ((unit, at_most),) = limit["atMost"].items()
+        share, held = (gpus, 8 * count) if unit == "devices" else (1, count)
+        most = min(most, max(0, at_most - held) // share)
+    return most
+
+
+def test_as_many_are_placed_as_the_fleet_and_its_quotas_allow() -> None:
+    for seed in seeds(200):
+        world, quotas, left, facts = _fleet(random.Random(seed))
+        placed = len(run(world).replicas)
+        assert placed == expected(world, quotas, left, facts["gpus"][0]), f"seed {seed}"
