@@ -7,6 +7,13 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 What is not: defaulting, `oldSelf` rules (there is no object before this one), and the cost of rules. Rules
 run on our own CEL, in which `self` is a field of one variable, since the dialect of selectors has one.
 
+A person who checks files wants every mistake at once and a guess at what was meant, where the API server
+stops at the first level that is wrong. So nothing here raises: each fault is a `Finding`, with a hint where
+another spelling, another place or another kind of value would be right.
+
+    compiled_schema (once a kind) ▶ Check.value (types, then fields, then bounds, then rules) ▶ findings
+    check_metadata ▶ names, labels and annotations, which no schema of a kind describes
+
 Fleets repeat themselves: an item of a list that was found without fault is recognised by its bytes.
 """
 
@@ -211,24 +218,21 @@ class Check:
                 self.findings.append(Finding((*path, name), REQUIRED))
 
     def _list(self, schema: Schema, value: list[Any], path: FieldPath) -> None:
-        if schema.items is not None:
-            for index, item in enumerate(value):
-                self._item(schema.items, item, (*path, index))
+        items = schema.items
+        for index, item in enumerate(value if items is not None else ()):
+            identity = marshal.dumps(item, ONE_FORM) if isinstance(item, dict) else None
+            if items is None or identity in items.faultless:
+                continue
+            before = len(self.findings)
+            self.value(items, item, (*path, index))
+            is_faultless = len(self.findings) == before and len(items.faultless) < MOST_FAULTLESS
+            if identity is not None and is_faultless:
+                items.faultless.add(identity)
         if schema.list_keys is not None:
             self._duplicates(schema.list_keys, value, path)
 
-    def _item(self, schema: Schema, item: Any, path: FieldPath) -> None:
-        if not isinstance(item, dict):
-            self.value(schema, item, path)
-            return
-        identity = marshal.dumps(item, ONE_FORM)
-        if identity not in schema.faultless:
-            before = len(self.findings)
-            self.value(schema, item, path)
-            if len(self.findings) == before and len(schema.faultless) < MOST_FAULTLESS:
-                schema.faultless.add(identity)
-
     def _duplicates(self, keys: tuple[str, ...], value: list[Any], path: FieldPath) -> None:
+        """Refuse a second item with the same keys; a server-side apply could not tell the two apart."""
         keys_before = set()
         for index, item in enumerate(value):
             plain = item if isinstance(item, dict) else {}
@@ -251,14 +255,12 @@ class Check:
             if (message := _bound(keyword, limit, value)) is not None:
                 shown_value = shown(value) if isinstance(value, str | int | float) and value != "" else ""
                 self.findings.append(Finding(path, message, shown_value))
-        if schema.pattern is not None and isinstance(value, str) and not schema.pattern.search(value):
-            self._pattern(schema.pattern, value, path)
-
-    def _pattern(self, pattern: re.Pattern[str], value: str, path: FieldPath) -> None:
-        mended = re.sub(r"[^a-z0-9.-]+", "-", value.lower()).strip("-.")
-        hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
-        written = pattern.pattern.replace(r"\Z", "$")
-        self.findings.append(Finding(path, f"must match {written}", shown(value), hint))
+        pattern = schema.pattern
+        if pattern is not None and isinstance(value, str) and not pattern.search(value):
+            mended = re.sub(r"[^a-z0-9.-]+", "-", value.lower()).strip("-.")
+            hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
+            written = pattern.pattern.replace(r"\Z", "$")
+            self.findings.append(Finding(path, f"must match {written}", shown(value), hint))
 
     def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: FieldPath) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""
@@ -372,17 +374,19 @@ def check_metadata(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator
     """Every finding on the metadata of one object."""
     for key, value in metadata.items():
         if key not in METADATA_FIELDS:
-            yield Finding(("metadata", key), "unknown field", hint=_guess(key, value), code=UNKNOWN_FIELD)
+            hint = closest(key, METADATA_FIELDS)
+            if not nearest(key, METADATA_FIELDS) and isinstance(value, str):
+                # A text under a name that no field is like was most often meant as a label.
+                hint = f"did you mean labels: {{{key}: {value}}}?"
+            yield Finding(("metadata", key), "unknown field", hint=hint, code=UNKNOWN_FIELD)
     yield from _name(metadata.get("name"), ("metadata", "name"), is_dns_subdomain, SUBDOMAIN_TEXT)
-    yield from _namespace(metadata.get("namespace"), namespaced=namespaced)
+    namespace, path = metadata.get("namespace"), ("metadata", "namespace")
+    if namespaced or namespace in (None, ""):
+        yield from _name(namespace, path, is_dns_label, LABEL_TEXT)
+    else:
+        yield Finding(path, "the kind is cluster-scoped, it has no namespace", shown(namespace))
     yield from _labels(metadata.get("labels"))
     yield from _strings(metadata.get("annotations"), ("metadata", "annotations"))
-
-
-def _guess(key: str, value: Any) -> str:
-    if not nearest(key, METADATA_FIELDS) and isinstance(value, str):
-        return f"did you mean labels: {{{key}: {value}}}?"
-    return closest(key, METADATA_FIELDS)
 
 
 def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: str) -> Iterator[Finding]:
@@ -396,14 +400,6 @@ def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: st
         mended = _NOT_IN_NAMES.sub("-", value.lower()).strip("-.")
         hint = f"did you mean {mended}?" if is_valid(mended) else ""
         yield Finding(path, text, shown(value), hint)
-
-
-def _namespace(value: Any, *, namespaced: bool) -> Iterator[Finding]:
-    path: FieldPath = ("metadata", "namespace")
-    if namespaced or value in (None, ""):
-        yield from _name(value, path, is_dns_label, LABEL_TEXT)
-    else:
-        yield Finding(path, "the kind is cluster-scoped, it has no namespace", shown(value))
 
 
 def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
@@ -425,15 +421,10 @@ def _labels(labels: Any) -> Iterator[Finding]:
     path: FieldPath = ("metadata", "labels")
     yield from _strings(labels, path)
     for key, value in labels.items() if isinstance(labels, dict) else ():
-        if not _is_key(key):
+        prefix, slash, name = key.rpartition("/")
+        is_key = 0 < len(name) <= LONGEST_KEY and _VALUE.fullmatch(name)
+        if not is_key or (slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix))):
             yield Finding((*path, key), KEY_TEXT)
         readable = isinstance(value, str) and value != STRIPPED
         if readable and (len(value) > LONGEST_KEY or not _VALUE.fullmatch(value)):
             yield Finding((*path, key), VALUE_TEXT, shown(value))
-
-
-def _is_key(key: str) -> bool:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix)):
-        return False
-    return 0 < len(name) <= LONGEST_KEY and bool(_VALUE.fullmatch(name))

@@ -1,7 +1,10 @@
 """Print the table of `plan`: a line per replica, then a line per cluster that could not take another.
 
-Conditions, replicas that are not Ready and command lines are printed for `why`, `whatif` and `advise` too.
-On a terminal narrower than the table each replica becomes a paragraph; in a pipe no line is wrapped.
+Conditions, replicas that are not Ready and command lines are printed for `why`, `whatif` and `advise` too. So
+one thing looks the same whichever command shows it, and what a reader learned to look for stays in its place.
+
+On a terminal narrower than the table each replica becomes a paragraph; in a pipe no line is wrapped. Lists
+are cut (`SHOWN`), for the answer to a question is the first screen; `-o json` has all of it.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ if TYPE_CHECKING:
     from function.deployment.forecast import Forecast, ReplicaRow
 
 
-# Print commands to run as they are typed: whole lines, which a terminal wraps and a copy does not.
-
-
 def show_commands(out: Screen, commands: Commands, apply: str, revert: str) -> None:
-    """Print commands and their reverse, each below its title."""
+    """Print commands and their reverse, each below its title.
+
+    They are printed as they are typed: whole lines, which a terminal wraps and a copy does not.
+    """
     for title, lines in ((apply, commands.apply), (revert, commands.revert)):
         if lines:
             out.print(f"\n{title}:", style="bold")
@@ -115,34 +118,28 @@ def show_amiss(out: Screen, planned: Planned) -> None:
 
 
 def message_of(reason: str, message: str) -> str:
-    """A condition's message, with what is waited for where its reason reads like a failure."""
+    """Return a condition's message, with what is waited for where its reason reads like a failure."""
     waiting = UNDER_WAY.get(reason)
     return f"{message} ({waiting})" if waiting else message
 
 
 def _show_replicas(out: Screen, rows: list[ReplicaRow]) -> None:
     """Print a table; where a terminal is too narrow for its columns, a paragraph for each replica."""
-    if out.width >= NARROW:
-        out.print(_replicas(rows))
-        return
-    for row in rows:
-        action, style = _ACTIONS[row.action]
-        index = "?" if row.index is None else row.index
-        out.print(escape(f"{row.name} on {row.cluster}, index {index}: {action}"), style=style)
-        for text in filter(None, (row.pools_phrase, row.phrase)):
-            out.print(Padding(escape(text), (0, 0, 0, 4)), style=style)
-
-
-def _replicas(rows: list[ReplicaRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for title, least in _COLUMNS:
         table.add_column(title, no_wrap=title not in ("POOLS", "WHY"), overflow="fold", min_width=least)
     for row in rows:
         action, style = _ACTIONS[row.action]
         index = "?" if row.index is None else str(row.index)
-        cells = (short(row.name), short(row.cluster), index, row.pools_phrase, action, row.phrase)
-        table.add_row(*map(escape, cells), style=style)
-    return table
+        if out.width >= NARROW:
+            cells = (short(row.name), short(row.cluster), index, row.pools_phrase, action, row.phrase)
+            table.add_row(*map(escape, cells), style=style)
+            continue
+        out.print(escape(f"{row.name} on {row.cluster}, index {index}: {action}"), style=style)
+        for text in filter(None, (row.pools_phrase, row.phrase)):
+            out.print(Padding(escape(text), (0, 0, 0, 4)), style=style)
+    if out.width >= NARROW:
+        out.print(table)
 
 
 def _rejected(out: Screen, forecast: Forecast) -> None:

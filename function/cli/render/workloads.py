@@ -1,8 +1,15 @@
 """Print manifests of workload clusters and routes as they would be applied, and why one does not serve.
 
-`plan --workloads` prints everything that would be applied, as YAML with a comment that says where.
-`why` shows the conditions of a replica's workloads and its pending pods. Routes are composed here, one
-request for each ModelService, once all plans are applied.
+A plan ends at ModelReplicas and ModelEndpoints. Below these stand two more handlers, whose answers people
+want to see before anything is applied: what runs on a cluster, and where requests go.
+
+- `plan --workloads` prints everything that would be applied, as YAML with a comment that says where.
+- `why` shows the conditions of a replica's workloads and its pending pods.
+- Routes are composed here, one request for each ModelService, once all plans are applied. Their endpoints are
+  those that the plan desires and those that the files hold. One without a Service gets a placeholder for it,
+  so that the route can be looked at before anything is installed.
+
+Each handler is asked through `dispatch`, as a server would ask it: nothing is composed a second way.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from function.routing.service import declared
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.boundary import JsonObject, Requirement, Response
+    from function.boundary import JsonObject, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
 
@@ -45,9 +52,16 @@ def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
 def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
     """Return what the files hold of a deployment's replicas below their clusters, as data; {} without any."""
     observed = _observed(inputs, planned)
-    if not observed:
-        return {}
-    return {"workloads": [_as_data(workloads) for workloads in observed]}
+    data = [
+        {
+            "replica": workloads.name,
+            "cluster": workloads.cluster,
+            "conditions": plain_conditions(workloads.response),
+            "pendingPods": [{"name": name, "waits": reason} for name, reason in workloads.pending_pods()],
+        }
+        for workloads in observed
+    ]
+    return {"workloads": data} if data else {}
 
 
 def show_below(inputs: Inputs, planned: Planned) -> None:
@@ -72,23 +86,6 @@ def _observed(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
     every = workloads_of(inputs, replicas_of(planned))
     return [workloads for workloads in every if workloads.request.observed]
 
-
-def _as_data(workloads: ReplicaWorkloads) -> dict[str, Any]:
-    pods = [{"name": name, "waits": reason} for name, reason in workloads.pending_pods()]
-    return {
-        "replica": workloads.name,
-        "cluster": workloads.cluster,
-        "conditions": plain_conditions(workloads.response),
-        "pendingPods": pods,
-    }
-
-
-# Print the route of each service, as it would be on the control plane.
-
-# Compose services as the control plane would see them: one request for each ModelService.
-#
-# Its endpoints are those that the plan desires and those that the files hold. One without a Service gets a
-# placeholder for it, so that the route can be looked at before anything is installed.
 
 KIND = "ModelEndpoint"
 
@@ -126,14 +123,15 @@ def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
         for key, document in planned.request.observed.items()
         if key not in planned.response.desired
     }
-    endpoints = {
-        _name(endpoint): endpoint for endpoint in inputs.world.endpoints if _name(endpoint) not in dropped
-    } | {
-        _name(desired.resource): desired.resource | _status(inputs, desired.resource)
-        for planned in plans
-        for desired in planned.response.desired.values()
-        if desired.resource.get("kind") == KIND
-    }
+    held = {_name(endpoint): endpoint for endpoint in inputs.world.endpoints}
+    endpoints = {name: endpoint for name, endpoint in held.items() if name not in dropped}
+    for planned in plans:
+        for desired in planned.response.desired.values():
+            if desired.resource.get("kind") == KIND:
+                # What is desired has no status: that which the files hold says if it has a Service.
+                name = _name(desired.resource)
+                status = mapping(held.get(name, {}).get("status"))
+                endpoints[name] = desired.resource | {"status": status}
     return [
         _composed(inputs, manifest.content, [endpoints[name] for name in sorted(endpoints)])
         for manifest in inputs.manifests["ModelService"]
@@ -145,39 +143,28 @@ def _name(plain: JsonObject) -> tuple[str, str]:
     return str(metadata.get("namespace")), str(metadata.get("name"))
 
 
-def _status(inputs: Inputs, endpoint: JsonObject) -> JsonObject:
-    """Return the status of a desired endpoint, where the files hold it."""
-    held = (other for other in inputs.world.endpoints if _name(other) == _name(endpoint))
-    return {"status": mapping(next(held, {}).get("status"))}
-
-
 def _composed(inputs: Inputs, service: JsonObject, endpoints: list[JsonObject]) -> ServiceRoute:
     configs = inputs.manifests["RoutingConfig"]
     request = Request(PlainDocument(service), input=configs[0].content if configs else None)
-    required, assumed = {}, []
+    required: dict[str, tuple[PlainDocument, ...]] = {}
+    assumed = []
     for requirement in declared(request):
-        selected = [endpoint for endpoint in endpoints if _selects(requirement, endpoint)]
-        required[requirement.name] = tuple(PlainDocument(_with_backend(endpoint)) for endpoint in selected)
-        assumed += [_name(endpoint)[1] for endpoint in selected if not _backend(endpoint)]
+        selected = []
+        for endpoint in endpoints:
+            labels = mapping(endpoint["metadata"].get("labels"))
+            matches = all(labels.get(key) == value for key, value in requirement.match_labels)
+            if requirement.kind != KIND or not matches:
+                continue
+            status = mapping(endpoint.get("status"))
+            backend = str(mapping(status.get("routing")).get("backendName") or "")
+            name = _name(endpoint)[1]
+            if not backend:
+                assumed.append(name)
+            routing = {"backendName": backend or endpoint["metadata"]["name"]}
+            selected.append(PlainDocument({**endpoint, "status": {**status, "routing": routing}}))
+        required[requirement.name] = tuple(selected)
     response = run(Request(request.composite, required=required, input=request.input))
     return ServiceRoute(service, response, tuple(dict.fromkeys(assumed)))
-
-
-def _selects(requirement: Requirement, endpoint: JsonObject) -> bool:
-    labels = mapping(endpoint["metadata"].get("labels"))
-    matches = all(labels.get(key) == value for key, value in requirement.match_labels)
-    return requirement.kind == KIND and matches
-
-
-def _backend(endpoint: JsonObject) -> str:
-    return str(mapping(mapping(endpoint.get("status")).get("routing")).get("backendName") or "")
-
-
-def _with_backend(endpoint: JsonObject) -> JsonObject:
-    """Return an endpoint that has a Service, if only one of its own name."""
-    name = _backend(endpoint) or endpoint["metadata"]["name"]
-    status = {**mapping(endpoint.get("status")), "routing": {"backendName": name}}
-    return {**endpoint, "status": status}
 
 
 def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:

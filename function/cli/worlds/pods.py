@@ -4,8 +4,13 @@ Three mistakes are found: no model is named, the engine listens on another port 
 parallelism counts on more GPUs than its pods request. Command lines are read as vLLM and SGLang take them,
 arguments in the script of a shell included.
 
-The manifest alone proves it. An engine whose command line is not understood hears nothing: a false alarm
-would make people switch the check off.
+Such a pod is placed, pulls its image, loads or fails after minutes, and nothing above it says why. The
+manifest alone proves the mistake, before a GPU is taken.
+
+    mistakes_of ▶ every shape ▶ every engine ▶ EngineMember (what its command line says) ▶ the three rules
+
+Limits: an engine whose command line is not understood hears nothing, and neither does one that starts several
+processes: a false alarm would make people switch the check off.
 """
 
 from __future__ import annotations
@@ -35,10 +40,6 @@ MODEL = ("--model", "--model-path", "--config")
 NETWORK = ("rdma", "linkType", "dra.net", "nic.")
 """What a selector of network devices reads."""
 SPEC: FieldPath = ("spec", "template", "spec")
-
-
-def _texts(value: object) -> list[str]:
-    return [str(word) for word in value] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +75,9 @@ class EngineMember:
     @property
     def words(self) -> list[str]:
         """The words that start the container, one by one: arguments may stand in the script of a shell."""
-        container = self.container
-        given = [*_texts(container.get("command")), *_texts(container.get("args"))]
+        stated = (self.container.get(field) for field in ("command", "args"))
+        given = [str(word) for words in stated if isinstance(words, list) for word in words]
         return [part.strip("'\"") for word in given for part in word.split()]
-
-    @property
-    def is_alone(self) -> bool:
-        """Tell whether it starts one process, as far as can be told."""
-        return not any(word.endswith(("&", "|")) and word != "&&" for word in self.words)
 
     @property
     def runs_vllm(self) -> bool:
@@ -111,22 +107,21 @@ class EngineMember:
     def gpus(self) -> int:
         """The devices that one pod asks for, those of a network aside; 0 where it asks for none."""
         requests = mappings(mapping(self.plain.get("nodeSelector")).get("devices"))
-        return sum(_count(request) for request in requests if not _is_network(request))
-
-
-def _count(request: dict[str, Any]) -> int:
-    counts = [way.get("count", 1) for way in mappings(request.get("firstAvailable")) or [request]]
-    return max((count for count in counts if isinstance(count, int)), default=1)
-
-
-def _is_network(request: dict[str, Any]) -> bool:
-    ways = mappings(request.get("firstAvailable")) or [request]
-    texts = " ".join(str(stated.get("cel")) for way in ways for stated in mappings(way.get("selectors")))
-    return str(request.get("name")).startswith("nic") or any(word in texts for word in NETWORK)
+        devices = 0
+        for request in requests:
+            ways = mappings(request.get("firstAvailable")) or [request]
+            selectors = (stated for way in ways for stated in mappings(way.get("selectors")))
+            texts = " ".join(str(stated.get("cel")) for stated in selectors)
+            is_network = str(request.get("name")).startswith("nic") or any(word in texts for word in NETWORK)
+            if not is_network:
+                # Of several ways the largest: too many GPUs are no mistake, too few are.
+                counts = [way.get("count", 1) for way in ways]
+                devices += max((count for count in counts if isinstance(count, int)), default=1)
+        return devices
 
 
 def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
-    """Every engine of every shape, with its path."""
+    """Yield every engine of every shape, with its path."""
     template = manifest.replica_template
     shapes: list[tuple[FieldPath, dict[str, Any]]] = [(SPEC, template)]
     shapes += [
@@ -150,27 +145,24 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
     for path, engine in _engines(manifest):
         members = _members(path, engine)
         for member in members:
-            yield from _unnamed(member, brought=brought)
-            if member.role != "Worker" and engine.get("phase") != "Decode":
-                yield from _port(member)
+            # An image that is started without a command is pointed to the model that the deployment names.
+            is_pointed = brought and not member.container.get("command")
+            if member.runs_vllm and not member.model and not is_pointed:
+                text = "names no model, so vLLM serves its default: give --model=ORG/NAME, or a modelCacheRef"
+                yield member.field, "NoModel", text
+            # A decode engine listens behind its sidecar (`advisories`), and a process beside may be the one
+            # that listens on the serving port.
+            is_alone = not any(word.endswith(("&", "|")) and word != "&&" for word in member.words)
+            port = member.flag(("--port",))
+            serves = member.role != "Worker" and engine.get("phase") != "Decode"
+            if serves and port.isdigit() and int(port) != PORT and is_alone:
+                text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
+                yield member.field, "ServingPort", text
         yield from _too_wide(members)
 
 
-def _unnamed(member: EngineMember, *, brought: bool) -> Iterator[PodMistake]:
-    if member.runs_vllm and not member.model and not (brought and not member.container.get("command")):
-        text = "names no model, so vLLM serves its default: give --model=ORG/NAME, or a modelCacheRef"
-        yield member.field, "NoModel", text
-
-
-def _port(member: EngineMember) -> Iterator[PodMistake]:
-    port = member.flag(("--port",))
-    if port.isdigit() and int(port) != PORT and member.is_alone:
-        text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
-        yield member.field, "ServingPort", text
-
-
 def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
-    """More GPUs are counted on by the engine's arguments than its pods have."""
+    """Yield the mistake of an engine whose arguments count on more GPUs than its pods have."""
     serving = next((member for member in members if member.role != "Worker"), None)
     if serving is None or not all(member.gpus for member in members):
         return
@@ -185,6 +177,6 @@ def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
 
 
 def first_serving(manifest: Manifest) -> EngineMember | None:
-    """The serving member of the first engine; None where there is none."""
+    """Return the serving member of the first engine; None where there is none."""
     path, engine = next(_engines(manifest), ((), {}))
     return next((member for member in _members(path, engine) if member.role != "Worker"), None)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from function.api.model import mapping
 from function.api.names import KEY_ANNOTATION
 from function.cli.text import track
 from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
@@ -296,7 +297,9 @@ def outcome(planned: Planned) -> DeploymentOutcome:
     if not forecast.readable:
         return DeploymentOutcome(reason=reason, message=message)
     endpoints = {
-        str(desired.resource["metadata"].get("name")): _url(desired.resource.get("spec"))
+        str(desired.resource["metadata"].get("name")): str(
+            mapping(desired.resource.get("spec")).get("url", "")
+        )
         for desired in response.desired.values()
         if desired.resource.get("kind") == "ModelEndpoint"
     }
@@ -304,10 +307,6 @@ def outcome(planned: Planned) -> DeploymentOutcome:
     counts = (forecast.wanted, forecast.total, forecast.held)
     ordered = dict(sorted(endpoints.items()))
     return DeploymentOutcome(*counts, reason, message, placements, ordered, forecast.price)
-
-
-def _url(spec: object) -> str:
-    return str(spec.get("url", "")) if isinstance(spec, dict) else ""
 
 
 def compare(before: Simulation, after: Simulation) -> list[Difference]:

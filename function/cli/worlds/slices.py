@@ -1,8 +1,12 @@
 """ResourceSlices in files: held to the shape that every API server holds them to, and taken as they are.
 
 `drift` and `class` read slices from a cluster or from files. A cluster's are well-formed; one that was
-edited by hand need not be, and the readers below the command line trust the shape. `v1beta1` keeps the
-attributes of a device one level further down.
+edited by hand need not be, and the readers below the command line trust the shape. So the first fault is said
+with its file, line and path, as of any other object. `v1beta1` keeps the attributes of a device one level
+further down.
+
+Limits: only what `cluster.drift` reads is looked at. That a value is one that DRA takes (a quantity, a
+version) is found where it is compared.
 """
 
 from __future__ import annotations
@@ -24,7 +28,11 @@ BASIC = "basic"
 
 
 def slices_of(manifests: Manifests) -> list[JsonObject]:
-    """The ResourceSlices of the files. Raises BadInput for one that no driver could have published."""
+    """Return the ResourceSlices of the files.
+
+    Raises:
+        BadInput: for one that no driver could have published.
+    """
     for manifest in manifests["ResourceSlice"]:
         for path, fault in _faults(manifest.content):
             raise BadInput(f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {fault}")
@@ -32,6 +40,7 @@ def slices_of(manifests: Manifests) -> list[JsonObject]:
 
 
 def _faults(content: JsonObject) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the fields that are not of the type which the API has for them."""
     spec = content.get("spec")
     if not isinstance(spec, dict):
         yield ("spec",), _expected("a map", spec)
