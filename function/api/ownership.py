@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from function.api.deployment import ModelDeployment
+from function.api.model import Named
 from function.api.names import Identity
 from function.api.replica import ModelReplica
 from function.boundary import Document
@@ -67,7 +67,7 @@ class Owner:
     """Empty where it was never stored."""
 
     @classmethod
-    def of(cls, deployment: ModelDeployment) -> Owner:
+    def of(cls, deployment: Named) -> Owner:
         """Return a parsed deployment as an owner."""
         return cls(deployment.namespace, deployment.name, deployment.metadata.uid)
 

@@ -7,6 +7,7 @@ answers (docs/how-it-schedules.md, Law 1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from function.cel.library.times import format_timestamp, parse_timestamp
 from function.cel.values import NANO, EvaluationError, Timestamp
@@ -35,6 +36,19 @@ def listed(names: Sequence[str], most: int) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+DIGEST_LENGTH = 32
+"""Hex digits of a digest: enough to tell two apart, short enough to read out."""
+
+
+def digest(parts: Iterable[str]) -> str:
+    """Return one short text for many, in their order: equal texts have equal digests."""
+    running = sha256()
+    for part in parts:
+        running.update(part.encode())
+        running.update(b"\n")
+    return running.hexdigest()[:DIGEST_LENGTH]
 
 
 # Times as objects state them, in whole seconds since 1970. There is no clock here: all time is observed.

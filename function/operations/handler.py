@@ -31,7 +31,7 @@ from function.api.model import condition_of, mapping, string
 from function.api.names import API_VERSION, RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.routing import read_endpoint
-from function.api.text import one_line
+from function.api.text import digest, one_line
 from function.boundary import (
     Desired,
     Document,
@@ -45,7 +45,6 @@ from function.boundary import (
     Unreadable,
     text_at,
 )
-from function.deployment.explain.clusters import digest
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.scheduling_input import UnreadableCluster
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from hashlib import sha256
 from typing import Any
 
 from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
 from function.api.charge import is_anonymous
 from function.api.reasons import Reason, Rejection
+from function.api.text import digest
 from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
 from function.scheduler.filters import StackExpresses, standing
@@ -25,18 +25,6 @@ from function.scheduler.search import OnPools
 #
 # Only what scheduling reads is in them, in an order of its own: neither the order in which objects are
 # listed nor a resource version, a condition's time or the status this function writes changes a digest.
-
-LENGTH = 32
-"""Hex digits of a digest: enough to tell two apart, short enough to read out."""
-
-
-def digest(parts: Iterable[str]) -> str:
-    """The digest of texts in their order."""
-    running = sha256()
-    for part in parts:
-        running.update(part.encode())
-        running.update(b"\n")
-    return running.hexdigest()[:LENGTH]
 
 
 def input_digest(inputs: SchedulingInput) -> str:
