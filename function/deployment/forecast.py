@@ -1,7 +1,12 @@
 """Forecast the answer to a request, and ask about it: the door of the command line to the core.
 
 Crossplane gets a response; people want to know why, what would help, and how much more would fit. Who asks
-for them uses a `Forecast`, and nothing of the rooms below.
+for them uses a `Forecast`, and nothing of the rooms below: an import contract holds the command line to it.
+
+Theory of operation. A forecast is the answer that the function gives to the same request, with the decision
+behind it. It runs `handler.answer`, and no code of its own that could decide otherwise. What is asked about
+it is computed when it is first read, on copies of the decision, so a forecast never changes. Over many
+deployments of one fleet, `Shared` reads and charges the fleet once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,16 @@
 """Memory beside the algorithm: all that the scheduler remembers, except what selectors said (`selectors`).
 
-Rules. Parsed objects are in `boundary.memory`, composed ones in `compose.replicas`, whole answers in
-`deployment.answers`; one function of small values holds its own results (`device_accounting.load`).
+What a server remembers from call to call about a deployment and its fleet, and what each buys:
+- parsed objects (`boundary.memory`): an object that did not change is not read again;
+- device lists (`api.devices`): pools that publish the same are matched once;
+- compiled selectors (`cel.selector`): a text is compiled once, however many deployments state it;
+- fits (`FitMemo` here): a call about a deployment and pools that are known matches nothing;
+- whole answers (`deployment.answers`): where nothing changed that a decision reads, nothing is decided;
+- composed replicas (`compose.replicas`): a replica that did not change is not written again;
+- bundles (`worst_packing`): equal pods in equal pools are packed once.
+The other memos here end with the pass, or with the run of the command line that shares them.
+
+Rules
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.

@@ -1,4 +1,23 @@
-"""The composite's conditions: the same on every path, the same text for the same problem, no time."""
+"""The composite's conditions: the same on every path, the same text for the same problem, no time.
+
+Why. A user who waits for a model reads `kubectl get` and the conditions, and often nothing else. Crossplane
+keeps the last value of a condition that a function does not return. So a condition that was returned once is
+returned ever after, or its last value would stand there and lie (`optional`).
+
+Theory of operation
+1. `ReplicasScheduled` reports the first problem that holds, in the order of `_problems`: what keeps the
+   function from knowing comes before what it found out. Its reason is API and never changes its meaning.
+2. What holds besides the reason is a note (`NOTES`). Notes have characters of their own, so that a long
+   reason never pushes them out.
+3. `ReplicasReady` counts what serves: Ready replicas with an endpoint. A replica that is Ready on a cluster
+   that is not fit to serve is named with the fault of the cluster.
+4. `ReplicasUpdated`, `CapacityRespected` and `PriorityResolved` are optional. Each is asked for by the policy
+   or the input of the function that it tells about.
+
+Limits. A message has one line of at most 512 characters. It names the first few of a kind, sorted by name, so
+that it is the same while the problem is. No text holds a time, an age or a counter that runs: a condition
+that changes with every call would be a write, and every write wakes Crossplane again.
+"""
 
 from __future__ import annotations
 

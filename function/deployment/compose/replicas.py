@@ -1,4 +1,19 @@
-"""Desired ModelReplicas: new ones, retained ones updated in place, and those emitted exactly as observed."""
+"""Desired replicas and endpoints: new ones, retained ones updated in place, and those exactly as observed.
+
+Why. Crossplane deletes what an answer leaves out, and writes what differs from what is observed. So every
+replica that is kept has to be written down again, and written so that nothing changes by accident.
+
+Theory of operation
+1. A new replica is made of its deployment's template and of what its place stamps on it: pools, requests.
+2. A retained replica keeps what is stamped and takes the rest from the template (`scheduler.stamp`). While a
+   staged rollout makes it wait, it keeps the template too.
+3. Doubt (Law 2): where the shape is unknown or its document cannot be read, the replica is desired as it is
+   observed, field for field. One that is only listed, and cannot be read, is left to Crossplane.
+4. An endpoint is withdrawn only when its replica is observed not Ready, or leaves.
+
+Limits. Filling stops before the answer outgrows what Crossplane receives (`LIMIT`). Nothing that is kept is
+ever dropped for size. Only fields that are set are emitted: a field that is emitted is owned.
+"""
 
 from __future__ import annotations
 
@@ -244,6 +259,7 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
     """The endpoint of one kept replica, if it has one."""
     deployment, fleet = decision.inputs.deployment, decision.inputs.fleet
     own_replica = kept.own_replica
+    # Only an observed `False` withdraws an endpoint: a replica that says nothing may serve (Law 2).
     if own_replica.identity is None or own_replica.replica.ready is False:
         return None
     key = endpoint_key(own_replica.identity)
@@ -258,6 +274,7 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
         return key, Desired(composed(ENDPOINT_KIND, name, deployment.namespace, labelled, spec), ready)
     if observed is None:
         return None
+    # Doubt about the cluster: the endpoint that is there goes on serving, unchanged (Law 2).
     return key, Desired(as_observed(observed, kind=ENDPOINT_KIND, namespace=deployment.namespace), ready)
 
 

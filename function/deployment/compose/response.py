@@ -1,4 +1,20 @@
-"""Compose the whole answer: desired resources, status, conditions, readiness, events."""
+"""Compose the whole answer: desired resources, status, conditions, readiness, events.
+
+Why in one place. The parts of an answer must agree: an endpoint is desired for a replica that is, the
+conditions count what is desired, and an event says what changed since the conditions before.
+
+Theory of operation
+1. What is kept and what is placed becomes desired replicas and endpoints (`compose.replicas`). Law 2: what is
+   left out here is deleted by Crossplane, so a replica is left out only where `Decision.dropped` has it.
+2. Conditions are composed from the decision and from which replicas have an endpoint (`compose.conditions`).
+3. Events are transitions. They are found by comparing with the conditions that the composite has now, never
+   with anything remembered, so that a repeated call emits none (Law 1).
+4. The composite is Ready when as many replicas are placed as are required, and the input is valid.
+5. The time to live says when to ask again where Crossplane watches nothing that would wake it
+   (docs/decisions/0012-who-is-woken.md). Waiting for the fleet is short, being settled is long.
+
+An answer about a composite that cannot be read desires everything that is observed, as it is (`unreadable`).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,15 @@
 """One change to the input that might let one more replica fit, and the input with it applied.
 
-A change builds a new input out of the old one; nothing is changed in place.
+A change builds a new input out of the old one; nothing is changed in place. So many changes are tried on one
+decision, in any order, and none sees another (`hints`).
+
+Rules
+1. A change is one edit that one person can make: its owner to the deployment, an operator to a cluster.
+2. An edit of the deployment is made on its plain form and parsed again. What the API would refuse is refused
+   here too, and is then no hint.
+3. A selector is rewritten in one name, one unit or one literal, and only if the result matches a device that
+   is there. A slip is corrected before anything is given up (`Effort`): who asks for an H100 is not told to
+   take an L4 while a spelling is wrong.
 """
 
 from __future__ import annotations

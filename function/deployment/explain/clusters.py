@@ -1,4 +1,18 @@
-"""The verdict on every cluster, as plain data: what its pools need, have and hold, what is in the way."""
+"""The verdict on every cluster, as plain data: what its pools need, have and hold, what is in the way.
+
+Why. A decision is a choice among clusters, and is only understood beside those that were not chosen. Each has
+one verdict: it hosts replicas, could host another, is full, does not qualify, or cannot be told.
+
+Theory of operation
+1. `Survey` holds the rejections of a decision once for all who ask. A cluster without one could host another.
+2. The clusters that are listed are those of the deployment and the nearest misses; the rest is a number.
+3. Headroom is counted by placing and taking back (`placer.headroom`): the only count that never promises more
+   than the algorithm would give.
+4. Digests identify input and decision. Only what scheduling reads goes into them. So an input with the same
+   digest and another decision would be a breach of Law 1.
+
+Doubt: where not the whole fleet was read, what is free is not known, and no entry says anything of it.
+"""
 
 from __future__ import annotations
 

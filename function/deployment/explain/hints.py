@@ -1,6 +1,17 @@
 """Hints: the smallest single change that lets one more replica fit. Every one was tried out first.
 
-Trying is running the scheduler on the changed input, so a hint cannot be wrong about what it unlocks.
+Why tried. A rule of thumb ("add a node") is wrong as soon as two things are missing at once. Trying is
+running the scheduler on the changed input, so a hint cannot be wrong about what it unlocks.
+
+Theory of operation
+1. `remedies` reads changes off the recorded rejections, the cheapest for their author first (`Effort`).
+2. Each is applied to a copy of the input and decided on (`_Trial.gain`). One that unlocks nothing is dropped.
+3. A change with a number is tried with smaller numbers by bisection, so that a hint asks for no more than it
+   takes (`_Trial.least`).
+4. Of changes that belong together (`group`) only the first that helps is given.
+
+Limits. One change at a time: what takes two edits at once gets no hint. Tries are bounded in number, and
+together they take no more search steps than the decision might have. No hint ever changes a decision.
 """
 
 from __future__ import annotations

@@ -1,6 +1,19 @@
 """Lint: find what a deployment asks for that nobody in the fleet could give, however idle the fleet were.
 
-It never changes a decision. Every finding holds for the fleet as it is published now.
+Why. A selector with a misspelt attribute compiles, and matches nothing for ever. The scheduler can only say
+"no matching device"; the author wants to know which word is wrong, and what it should have been.
+
+Theory of operation
+1. The catalogue holds every distinct device of the fleet, and every name that is published with its domain.
+2. Each selector is read for names, drivers, quantities and texts that nothing in the catalogue has. The
+   nearest published spelling is looked for among the devices that the request is about, never at another
+   vendor's.
+3. What no single selector explains is looked at as a whole: no device satisfies all of them, no node has so
+   many, no claim may hold so many.
+4. A text is proposed only where it compiles, and corrects exactly one name, unit or literal.
+
+Limits. It never changes a decision. Every finding holds for the fleet as it is published now, however idle: a
+want of capacity is no finding. At most `SHOWN` are given, one for each text.
 """
 
 from __future__ import annotations

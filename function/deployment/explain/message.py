@@ -1,6 +1,20 @@
 """The message every Kubernetes user reads: how many are placed, and why no cluster takes another.
 
-One line, at most 512 characters, the same for the same problem: counts per reason in a fixed order.
+Why. Whoever waits for a model first asks whether the platform, the policy or their own selector is in the
+way. A list of a thousand clusters does not tell. So clusters are counted by their headline reason, and each
+reason shows one particular: that of the cluster which comes nearest.
+
+Theory of operation
+1. Every rejected cluster has one headline, the first gate that it failed or the shape that came nearest.
+2. `histogram` counts them, the deepest reason first: it is the nearest to fitting. Its order is the order of
+   evaluation in `api.reasons`, so that it never depends on which cluster was looked at first.
+3. Want of nodes adds the nearest miss, by nodes missing. Taints are counted apart, as each is an edit of its
+   own. Any other reason adds the particular of the cluster that got furthest, by request and selector.
+4. What does not fit into 512 characters is left out, particulars before counts; counts that do not fit are
+   summed, so that no cluster is missing from the sum.
+
+The same problem has the same text, in every call and on every machine (Law 1): it is one line, at most 512
+characters, and ties go by name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,16 @@
 """Remedies: changes that might let one more replica fit, read off the recorded rejections.
 
-None is proved yet. Each proposer looks at one kind of rejection and gives its most promising changes first.
+Why read off. The changes that could be tried are endless; those that a rejection names are few. A rejection
+carries the numbers of what is missing, so the change that would mend it can be written down.
+
+Theory of operation
+1. A proposer looks at the clusters with one kind of headline, the nearest miss first, and gives its most
+   promising changes. `PROPOSERS` is the order in which kinds are tried.
+2. `proposals` takes the best of every kind, then the second best of every kind: one kind of trouble on many
+   clusters does not use up the tries of the others.
+3. None is proved yet. `hints` tries them out, and gives those that help.
+
+Adding one is step 7 of "A filter" in CONTRIBUTING.
 """
 
 from __future__ import annotations

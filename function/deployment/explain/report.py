@@ -1,6 +1,19 @@
 """The report: the whole decision as plain data, for status.placement and for `-o json`.
 
-Sorted and bounded, without a clock: the same decision on the same input is the same report.
+Why. A condition has one line. Whoever asks why a replica went where it did, or what another cluster lacks,
+needs the whole decision, and a tool needs it as data. `status.placement` has it where `explain: Status` asks
+for it; the command line prints the same (`why`, `plan`).
+
+Theory of operation
+1. `standing` and `leaving` list replicas as rows. Tables, forecasts and the report show the same rows.
+2. `report` adds the clusters, hints, findings of `lint`, and digests of the input and of the decision. Equal
+   digests of the input with different decisions would be a defect: that is what the two are for.
+3. Where the report outgrows its limit, pools of other clusters go first, then these clusters, then the tails
+   of lists. The summary says how much is left out.
+4. `steady` keeps the report that a composite has while it tells the same about its own deployment.
+5. `Outline` is the same decision in words, down to the selector that fails.
+
+Sorted and bounded, without a clock: the same decision on the same input is the same report (Law 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
 """Read what clusters publish of their charges, in the place of all replicas (`capacity: Published`).
 
-A share becomes replicas that only hold nodes, so what reads the fleet need not know where it was read. The
-shares of holders whose replicas are listed are left out: the list is newer, and each replica counts once.
+Why. Every call about every deployment lists every replica of the fleet, unless the clusters sum up what their
+pools are charged. A sum is a few kilobytes for each cluster; the list grows with all deployments.
+
+Rules
+1. A share becomes replicas that only hold nodes, so what reads the fleet need not know where it was read.
+2. The shares of holders whose replicas are listed are left out: the list is newer, and each replica counts
+   once, however old the sum is.
+3. Doubt: a cluster whose sum is missing, malformed or absurd is *uncharged* (`Fleet.uncharged`). It takes
+   nothing new, and what runs there stays and does not grow.
+4. Who gives way in an overcommitted pool is taken from the cluster's word, as every instance sees the same.
 """
 
 from __future__ import annotations
@@ -42,7 +50,10 @@ Read = InferenceCluster | UnreadableCluster
 
 
 def read_cluster(document: Document) -> Read:
-    """Read one InferenceCluster; one that cannot be read costs exactly itself."""
+    """Read one InferenceCluster; one that cannot be read costs exactly itself.
+
+    Law 2: its replicas stay, since a cluster that is there and unreadable is doubt, and not a cluster gone.
+    """
     try:
         return InferenceCluster.parse(document.project(cluster_api.SHAPE))
     except ValueError as error:
@@ -66,7 +77,7 @@ def by_name(read: Iterable[Read]) -> Clusters:
     clusters: dict[str, InferenceCluster] = {}
     unreadable: dict[str, UnreadableCluster] = {}
     for cluster in listed:
-        if times[cluster.name] > 1:
+        if times[cluster.name] > 1:  # Doubt: which of them is meant is not known.
             unreadable[cluster.name] = UnreadableCluster(cluster.name, "listed more than once")
         elif isinstance(cluster, UnreadableCluster):
             unreadable[cluster.name] = cluster

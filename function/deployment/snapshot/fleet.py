@@ -3,6 +3,18 @@
 There are two. The *standing* one has what the deployment's replicas stand on and nothing else, however that
 was delivered: an answer at rest is decided on it alone. The *whole* one has everything, if all was delivered.
 Nothing is decided here.
+
+Three states of a requirement are kept apart, because Law 2 hangs on them. *Unresolved* was not delivered yet,
+and then nothing may leave. *Absent* was delivered with nothing in it. For the clusters that is doubt, too: a
+list that is empty by mistake looks the same. *Delivered* has something in it, and only then is a cluster
+that is missing known to be gone (`Fleet.gone`).
+
+An object that cannot be read costs exactly itself. A cluster becomes an unreadable one, which is there and
+takes nothing. Of a replica as much is read as can be (`api.replica`); one that cannot be decoded keeps its
+name, and is kept as it is observed.
+
+Parsing goes through `Reuse`, which may have the result from an earlier call; `COSTS` says what holding it
+takes.
 """
 
 from __future__ import annotations

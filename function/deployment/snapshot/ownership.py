@@ -1,4 +1,19 @@
-"""Sort listed replicas into a deployment's own and others that are only charged."""
+"""Sort listed replicas into a deployment's own and others that are only charged.
+
+Why it is not trivial. A deployment learns of its replicas twice: Crossplane hands over those that it observed
+for this composite, and the required list has all of them. The two are read at different moments, so one may
+know of a replica that the other does not, or that it is being deleted.
+
+Rules
+1. An observed replica is our own: its key is its identity (`api.ownership`).
+2. A listed replica that is an observed one again is counted once, and may tell first that it is terminating.
+   Doubt (Law 2): two objects of one name without equal uids are not known to be the same.
+3. A listed replica that we own and do not observe may be newer than what is observed. It is emitted again,
+   or it would be placed a second time. One object has an identity; others of it are only charged.
+4. Every other replica is charged, whoever it names.
+
+The second half reads the deployments that place before ours, for `coordination: GlobalOrder`.
+"""
 
 from __future__ import annotations
 
