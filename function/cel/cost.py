@@ -87,21 +87,28 @@ def call(name: str, kinds: Sequence[str], given: Sequence[Estimate]) -> tuple[in
 
 
 def _add(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate `+`: joining texts costs a tenth of both, everything else one; the sizes add up."""
     size = sum(estimate.size for estimate in given)
     return max(1, part(size, 0.1)) if all(kind in TEXTS for kind in kinds) else 1, size
 
 
 def _compare(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate a comparison: no more than a tenth of the smaller side can be compared."""
     return part(min(estimate.size for estimate in given), 0.1), 1
 
 
 def _contains(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate looking for a part in a text, or whether sets have elements in common."""
     if "list" in kinds:  # Of sets: each element meets each.
         return 1 + given[0].size * given[1].size, 1
     return part(given[0].size, 0.1) * part(given[1].size, 0.1), 1
 
 
 def _traverse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate walking through a list, element by element, or through a text.
+
+    A list of texts costs a tenth of each text besides, where the sizes of its elements are known.
+    """
     if kinds[0] != "list":
         return part(given[0].size, 0.1), UNKNOWN
     texts = given[0].literal == "texts"
@@ -109,10 +116,12 @@ def _traverse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
 
 
 def _walk(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate a function that reads a text and returns one at most as long."""
     return part(given[0].size, 0.1), given[0].size
 
 
 def _parse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate parsing a text. What is parsed already, as in `string(quantity)`, costs one."""
     return (part(given[0].size, 0.1) if kinds[0] in TEXTS else 1), UNKNOWN
 
 
@@ -130,6 +139,7 @@ def _replace(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
 
 
 def _join(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate joining a list of texts: a tenth of the longest result that there may be."""
     count = given[0].size
     size = count * inside(given[0])[0]
     if len(given) > 1:
@@ -138,22 +148,26 @@ def _join(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
 
 
 def _sort(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate sorting: each element meets each, and texts are compared by a tenth of themselves."""
     pairs = given[0].size ** 2
     texts = kinds[0] == "dyn" or given[0].literal == "texts"
     return 1 + CREATE_LIST + 2 * pairs + (part(pairs, 0.1) if texts else 0), given[0].size
 
 
 def _holds(block: int) -> Estimator:
+    """Estimate a look-up in a block of addresses: the block's own units, and parsing a text."""
     return lambda kinds, given: (block + (part(given[1].size, 0.1) if kinds[1] == "string" else 0), 1)
 
 
 def _slice(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate a slice, which is as long as its literal bounds say, or as the whole list."""
     start, end = given[1].literal, given[2].literal
     size = max(end - start, 0) if isinstance(start, int) and isinstance(end, int) else given[0].size
     return 1 + CREATE_LIST + size, size
 
 
 def _range(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate `lists.range`, whose literal argument says how long it is; else nothing bounds it."""
     count = given[0].literal
     size = max(count, 0) if isinstance(count, int) else UNKNOWN
     return 1 + CREATE_LIST + size, size
@@ -240,6 +254,7 @@ class _Estimator:
         self.checked = checked
 
     def sized(self, node: Node, cost: int, size: int = UNKNOWN, element: tuple[int, ...] = ()) -> Estimate:
+        """Return the estimate of a node, cut at the largest cost; a scalar has size one whatever is said."""
         scalar = self.types[node].name in SCALARS
         return Estimate(min(cost, MAX_SIZE), 1 if scalar else min(size, MAX_SIZE), element)
 
@@ -250,11 +265,13 @@ class _Estimator:
         return one._replace(literal="texts") if texts else one
 
     def literal(self, node: nodes.Literal, _names: dict[str, Estimate]) -> Estimate:
+        """Estimate a constant, which costs nothing and whose size is known."""
         text = isinstance(node.value, str | bytes)
         size = len(node.value) if text else UNKNOWN
         return self.sized(node, 0, size)._replace(literal=node.value)
 
     def name(self, node: nodes.Identifier, names: dict[str, Estimate]) -> Estimate:
+        """Estimate a name, which costs a unit; one that a macro bound has the size of what it stands for."""
         variable = names.get(node.name)
         return self.sized(node, 1, variable.size, variable.element) if variable else self.sized(node, 1)
 
@@ -273,6 +290,7 @@ class _Estimator:
         return self.sized(node, operand.cost + step, *inside(operand))
 
     def call(self, node: nodes.Call, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a call by its function, the types of its arguments and their estimates."""
         args = node.args if node in self.checked.global_calls else operands(node)
         given = yield from collect(SizedNode(arg, names) for arg in args)
         kinds = [self.types[arg].name for arg in args]
@@ -281,12 +299,14 @@ class _Estimator:
         return self.sized(node, cost, size, element)
 
     def items(self, node: nodes.ListLiteral, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a list literal: its elements, and making it."""
         given = yield from collect(SizedNode(item.value, names) for item in node.items)
         items = max((estimate.size for estimate in given), default=0)
         made = self.sized(node, CREATE_LIST + sum(estimate.cost for estimate in given), len(given))
         return made._replace(items=items)
 
     def entries(self, node: nodes.MapLiteral, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a map literal: keys, values, and making it."""
         both = [part for entry in node.entries for part in (entry.key, entry.value)]
         given = yield from collect(SizedNode(part, names) for part in both)
         items = max((estimate.size for estimate in given), default=0)
@@ -294,6 +314,7 @@ class _Estimator:
         return made._replace(items=items)
 
     def message(self, node: nodes.MessageLiteral, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate a message literal: its fields, and making it."""
         given = yield from collect(SizedNode(value, names) for _, value, _ in node.fields)
         return self.sized(node, CREATE_MESSAGE + sum(estimate.cost for estimate in given))
 
@@ -304,6 +325,7 @@ class _Estimator:
         return self.sized(node, CREATE_LIST + value.cost + body.cost, body.size, body.element)
 
     def optional_map(self, node: nodes.OptionalMap, names: dict[str, Estimate]) -> EstimateSteps:
+        """Estimate optMap, which cel-go writes as a conditional around a fold that binds the name."""
         given = yield SizedNode(node.optional, names)
         body = yield SizedNode(node.body, {**names, node.name: Estimate(0, *inside(given))})
         bound = CREATE_LIST + given.cost + 1 + body.cost + (0 if node.flat else 1)

@@ -139,7 +139,10 @@ def bind_device(
     capacity: Mapping[str, Any],
     allow_multiple: bool = False,
 ) -> Subject:
-    """Return a device as selectors see it. A bare name belongs to the driver's domain. Never raises."""
+    """Return a device as selectors see it. A bare name belongs to the driver's domain. Never raises.
+
+    Names are bound in order, so that of several values that cannot be converted the same one is reported.
+    """
     binder = _Binder()
     binder.put(("driver",), driver)
     binder.put(("allowMultipleAllocations",), allow_multiple)
@@ -151,7 +154,10 @@ def bind_device(
 
 
 def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[str, Any]) -> Subject:
-    """Return a cluster as selectors see it. Never raises."""
+    """Return a cluster as selectors see it. Never raises.
+
+    Its attributes are keyed by their full name in one map; only a device's are split into domains.
+    """
     binder = _Binder()
     binder.put(("name",), name)
     for key, value in sorted(labels.items()):

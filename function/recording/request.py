@@ -68,7 +68,12 @@ OUR_CONDITIONS = frozenset(
 
 
 def redacted(value: Plain, allowed: Allowed) -> Plain:
-    """Return a value cut down to what is allowed."""
+    """Return a value cut down to what is allowed.
+
+    The walk follows the allow-list, not the value: a field that the list does not name is left out whatever
+    it holds. A value of another type than the list expects keeps its type and loses its content, so that a
+    parser refuses it for the same reason.
+    """
     if not isinstance(allowed, Mapping):
         return allowed(value)
     if isinstance(value, list):
@@ -81,7 +86,11 @@ def redacted(value: Plain, allowed: Allowed) -> Plain:
 
 
 def stand_in(value: Plain) -> Plain:
-    """Return a value of the same type, and empty where the value is."""
+    """Return a value of the same type, and empty where the value is.
+
+    Type and emptiness are all that a decision may learn of what it does not read. A bool or null has no
+    content to hide.
+    """
     if value is None or isinstance(value, bool) or not value:
         return value
     if isinstance(value, dict):
@@ -104,7 +113,11 @@ def subtree(value: Plain) -> Plain:
 
 
 def template(value: Plain) -> Plain:
-    """Replace what is passed on unread by a map whose JSON is as long (but never below 18 bytes)."""
+    """Replace what is passed on unread by a map whose JSON is as long (but never below 18 bytes).
+
+    The length matters because an answer is bounded in bytes: with templates cut short, an answer that was too
+    large would be one that is not.
+    """
     if not isinstance(value, dict) or not value:
         return stand_in(value)
     shell = {STRIPPED: ""}
@@ -112,7 +125,10 @@ def template(value: Plain) -> Plain:
 
 
 def labels(value: Plain) -> Plain:
-    """Keep the names of labels; of the values, only those of our own."""
+    """Keep the names of labels; of the values, only those of our own.
+
+    Names decide which replica is whose. Values of other labels can be anything that a team writes there.
+    """
     if not isinstance(value, dict):
         return stand_in(value)
     return {
@@ -122,7 +138,10 @@ def labels(value: Plain) -> Plain:
 
 
 def own_conditions(value: Plain) -> Plain:
-    """Keep conditions; reason and message of our own only."""
+    """Keep conditions; reason and message of our own only.
+
+    A decision compares them with those it is about to write: an unchanged condition causes no event.
+    """
     if not isinstance(value, list):
         return stand_in(value)
     return [_condition(item) for item in value]
@@ -400,7 +419,11 @@ def dumped(recording: Recording) -> bytes:
 
 
 def loaded(content: bytes) -> Recording:
-    """Read a file back. Raises NoRecording."""
+    """Read a file back. Raises NoRecording.
+
+    A recording can come from anyone. It holds bytes of two messages, which are read like those of a request:
+    what is no message of ours is refused there.
+    """
     try:
         document = json.loads(content)
         if document["format"] != FORMAT:
@@ -417,7 +440,10 @@ def loaded(content: bytes) -> Recording:
 
 
 def readable(response: bytes) -> dict[str, Any]:
-    """A response as plain values, to be compared and shown."""
+    """Return a response as plain values, to be compared and shown.
+
+    Requirements are compared by name: what they select follows from the name.
+    """
     message = messages.Response.FromString(response)
     return {
         "ttl": message.meta.ttl.seconds + message.meta.ttl.nanos / 1e9,
@@ -441,6 +467,7 @@ def readable(response: bytes) -> dict[str, Any]:
 
 
 def _plain(content: bytes) -> Any:
+    """Return an object as plain values, or a word where it cannot be read: two such objects compare equal."""
     try:
         return read.plain(content) if content else {}
     except Unreadable:
@@ -469,6 +496,7 @@ UNREADABLE_FIELD = "(unreadable)"
 
 
 def _too_deep() -> bytes:
+    """Return a value that nests deeper than any reader goes."""
     nested: Plain = {}
     for _ in range(read.MAX_DEPTH + 1):
         nested = {"": nested}
@@ -486,11 +514,16 @@ def _shape(allowed: Mapping[str, Allowed]) -> Shape:
 
 
 def _damaged(too_deep: bool) -> write.Verbatim:  # noqa: FBT001 - see `read.salvage`
+    """Return what stands for a value that cannot be read: it fails a reader in the same way."""
     return TOO_DEEP if too_deep else BROKEN
 
 
 def _struct(content: bytes, allowed: Mapping[str, Allowed]) -> bytes:
-    """Return an object cut down to what is allowed, and unreadable where it was."""
+    """Return an object cut down to what is allowed, and unreadable where it was.
+
+    An object that cannot be read at all is replaced by bytes that cannot be read. One that can be read in
+    part keeps that part and gets a field more, so that reading it whole fails as it did.
+    """
     if not content:
         return content
     try:
@@ -521,6 +554,7 @@ def _kept(content: bytes, allowed: Mapping[str, Allowed], parts: tuple[Shape, ..
 
 
 def _part(content: bytes, part: Shape, allowed: Mapping[str, Allowed]) -> dict[str, Plain]:
+    """Return one part of an object cut down to what is allowed, nothing where it cannot be read."""
     with suppress(Unreadable):
         return redacted_object(read.project(content, part), allowed)
     return {}
@@ -541,13 +575,15 @@ def _status_damage(error: str) -> dict[str, Plain]:
 def composed(key: str, kind: object) -> Mapping[str, Allowed] | None:
     """Return what is kept of a composed resource: by its key where that is ours, else by its kind.
 
-    None for what belongs to other steps of the pipeline.
+    None for what belongs to other steps of the pipeline. The key decides first, because it decides for the
+    handler too: an object of a strange kind under a key of ours is ours to keep or to let go.
     """
     ours = read_key(key)
     return BY_KEY[ours[0]] if ours else COMPOSED.get(str(kind))
 
 
 def _kind(content: bytes) -> object:
+    """Return the kind that an object says it is, None where nothing can be read."""
     with suppress(Unreadable):
         return read.project(content, {"kind": None}).get("kind")
     return None
@@ -557,6 +593,9 @@ def redacted_request(content: bytes) -> bytes | None:
     """Return a RunFunctionRequest that holds what a decision reads, and nothing else.
 
     None for a request that asks for no placement: one about another kind, or a step of an Operation.
+
+    A message of our own is built and filled from the allow-lists, field by field. Nothing is deleted from a
+    copy, so nothing can be forgotten in one: context, credentials and connection details have no line here.
     """
     message, kept = messages.Request.FromString(content), messages.Request()
     observed = message.observed
@@ -586,7 +625,11 @@ def redacted_request(content: bytes) -> bytes | None:
 
 
 def redacted_response(request: bytes, response: Response, ttl: wire.Ttl) -> bytes:
-    """Return the RunFunctionResponse that a response is to a redacted request, itself redacted."""
+    """Return the RunFunctionResponse that a response is to a redacted request, itself redacted.
+
+    It is encoded against the redacted request, so tag and context are those that a replay sees. Replaying the
+    request gives these bytes, or the version that replays it decides otherwise.
+    """
     desired = {}
     for key, resource in response.desired.items():
         allowed = composed(key, resource.resource.get("kind")) or {}

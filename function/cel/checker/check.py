@@ -51,7 +51,11 @@ SORTABLE = tuple(map(Type, ("int", "uint", "double", "bool", "duration", "timest
 
 
 def loop_type(checker: Checker, node: Loop, scope: Scope) -> TypeSteps:
-    """Return the type of a comprehension. Raises Mistake."""
+    """Return the type of a comprehension. Raises Mistake.
+
+    The steps see the names of the loop; a name hides one of the same spelling further out. A macro that reads
+    its first name itself (`READ`) is noted, for what is read must not be a type.
+    """
     over = checker.substitute((yield node.range, scope))
     kinds = _names(checker, node, over)
     if node.kind in READ:
@@ -113,7 +117,11 @@ def _result(checker: Checker, node: Loop, over: Type, names: tuple[Type, ...], s
 
 
 def _sorted(checker: Checker, node: Loop, over: Type, key: Type) -> Type:
-    """Return the type of sortBy, of which cel-go has an overload for each type of key."""
+    """Return the type of sortBy, of which cel-go has an overload for each type of key.
+
+    Several may fit where the key is dyn. As for any call the result is then their common type, or dyn; where
+    none fits the message names the range or the key, whichever is to blame.
+    """
     result: Type | None = None
     for sortable in SORTABLE:
         element = checker.substitution.variable()
@@ -128,7 +136,11 @@ def _sorted(checker: Checker, node: Loop, over: Type, key: Type) -> Type:
 
 
 def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
-    """Return the type of a call. Raises Mistake."""
+    """Return the type of a call. Raises Mistake.
+
+    `&&` and `||` take any number of terms, `? :` unifies its branches, `a.?b` is a selection. Everything else
+    is a function, found by its name and the types of its arguments (cel-go's `checkCall`).
+    """
     if node.function == "_?._":
         operand, field = node.args
         yield field, scope
@@ -159,7 +171,11 @@ def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
 
 
 def _function(checker: Checker, node: Call, scope: Scope) -> tuple[str, Node | None]:
-    """Return the function a call means: `sets.contains(...)` is one name, not a method."""
+    """Return the function a call means: `sets.contains(...)` is one name, not a method.
+
+    The longest dotted name wins, unless a variable in scope begins it. Such a call has no receiver: what
+    stood before the last dot is part of its name.
+    """
     if node.target is not None:
         prefix = checker.qualified(node.target, scope)
         if prefix is not None and f"{prefix}.{node.function}" in checker.functions:
@@ -199,7 +215,10 @@ def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], 
 
 
 def check_format(node: Call, types: Mapping[Node, Type]) -> None:
-    """Check a literal template of format against the types of arguments written out. Raises Mistake."""
+    """Check a literal template of format against the types of arguments written out. Raises Mistake.
+
+    Done when all types are final: an argument may be a name whose type is found later.
+    """
     given = node.args[-1] if node.args else None
     if not isinstance(node.target, Literal) or not isinstance(given, nodes.ListLiteral):
         return
@@ -212,7 +231,10 @@ def check_format(node: Call, types: Mapping[Node, Type]) -> None:
 
 
 def mismatch(checker: Checker, function: str, kinds: list[Type], at: int, *, member: bool) -> Mistake:
-    """Return the mistake of calling a function with what it does not take."""
+    """Return the mistake of calling a function with what it does not take.
+
+    The sentence is cel-go's, with the types of the arguments as far as they are known by now.
+    """
     shown = [str(checker.final(kind)) for kind in kinds]
     receiver = f"{shown.pop(0)}." if member else ""
     applied = f"{receiver}({', '.join(shown)})"
@@ -220,7 +242,11 @@ def mismatch(checker: Checker, function: str, kinds: list[Type], at: int, *, mem
 
 
 def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Checked:
-    """Check an expression whose result must be a bool. Raises Mistake."""
+    """Check an expression whose result must be a bool. Raises Mistake.
+
+    A result of unknown type passes too: the evaluation then sees if it is a bool, and it is an error if not.
+    From Kubernetes 1.37 on a wrapper of a bool passes as well.
+    """
     checker = Checker(root, environment, dialect)
     scope = {environment.variable: Variable(environment.type, SUBJECT)}
     result = checker.final(descend(partial(_note, checker), (root, scope)))
@@ -256,7 +282,11 @@ def _note(checker: Checker, wanted: ScopedNode) -> TypeSteps:
 
 
 def _refuse_bound_types(checker: Checker) -> None:
-    """Refuse names that stand for a type: cel-go takes them for names of types, not of variables."""
+    """Refuse names that stand for a type: cel-go takes them for names of types, not of variables.
+
+    `cel.bind(t, int, type(1) == t)` does not compile there, because an identifier of type "type" is resolved
+    as a type of that name. A name that is the name of a type too is taken for the type.
+    """
     for kind, name, at in checker.read:
         if checker.final(kind).name == "type" and name not in TYPE_IDENTIFIERS:
             raise Mistake(f"reference to undefined type: {name}", at)
@@ -269,7 +299,7 @@ def _refuse_bound_types(checker: Checker) -> None:
 
 
 def _name(checker: Checker, node: nodes.Identifier, scope: Scope) -> Type:
-    """Return the type of a name: a variable's, or of a type's name."""
+    """Return the type of a name: a variable's, or of a type's name. A variable hides a type."""
     variable = checker.variable(node.name, scope)
     if variable is not None:
         checker.checked.variables[node] = variable
@@ -299,7 +329,7 @@ def _list_literal(checker: Checker, node: nodes.ListLiteral, scope: Scope) -> Ty
 
 
 def _map_literal(checker: Checker, node: nodes.MapLiteral, scope: Scope) -> TypeSteps:
-    """Return the type of a map literal."""
+    """Return the type of a map literal: keys and values have a common type each, or a variable if empty."""
     key: Type | None = None
     value: Type | None = None
     keys, values = [], []

@@ -330,7 +330,11 @@ class Checked:
 
 
 class Checker:
-    """One check of one expression: what is known so far."""
+    """One check of one expression: what is known so far.
+
+    `literals` are the groups of types that must turn out equal, `in_format` how many calls of format are
+    around the node, inside of which literals may mix types.
+    """
 
     def __init__(self, root: Node, environment: Environment, dialect: Dialect) -> None:
         self.checked = Checked(root, environment, dialect, {}, {}, {}, {}, {}, set())

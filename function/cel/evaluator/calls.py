@@ -253,7 +253,11 @@ ELEMENTS = frozenset({"list", "map"})
 
 
 def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
-    """Return the test whether values may be given for these parameters."""
+    """Return the test whether values may be given for these parameters.
+
+    cel-go's `matchesRuntimeSignature`: of a list it looks at the first element, of a map at the first entry,
+    and at nothing deeper.
+    """
     wanted = [(at, test) for at, test in enumerate(map(_test, parameters)) if test is not None]
     if len(wanted) == 1:
         ((position, only),) = wanted
@@ -298,7 +302,10 @@ _UNHASHABLE = frozenset({"bytes", "kubernetes.Semver"})
 
 
 def folded(build: Build, node: Call, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
-    """Return the code of a call that can be settled now, or None. Raises Mistake for a bad constant."""
+    """Return the code of a call that can be settled now, or None. Raises Mistake for a bad constant.
+
+    A literal pattern is only checked here: matching finds it compiled (`strings.compiled`).
+    """
     name = node.function
     if name in CONVERSIONS and len(codes) == 1 and codes[0].is_constant:
         return constant(_converted(node, overloads, codes[0].constant))
@@ -402,7 +409,10 @@ def call_code(build: Build, node: Call) -> CodeSteps:
 
 
 def _fused(node: Call, run: Run, certain: Type) -> CodeSteps:
-    """Charge for each step of a path that is read in one."""
+    """Charge for each step of a path that is read in one.
+
+    The operand is compiled for its cost alone; what it runs is never called.
+    """
     operand = yield node.args[0]
     return Code(run, operand.cost + 1, certain=certain)
 
@@ -487,7 +497,10 @@ def _optional_select(build: Build, node: Call) -> CodeSteps:
 
 
 def _alternative(build: Build, node: Call) -> CodeSteps:
-    """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
+    """Build `or` and `orValue`: the alternative runs only if the optional is empty.
+
+    Up to Kubernetes 1.36 a receiver that is no optional is returned as it is; later it is an error.
+    """
     strict = build.checked.dialect.alternatives_need_optionals
     optional, alternative = yield from collect(operands(node))
     first, second, units = optional.run, alternative.run, alternative.cost
@@ -549,7 +562,11 @@ def _eager(build: Build, node: Call) -> CodeSteps:
 
 
 def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
-    """Build an operator on values whose types only show at run time."""
+    """Build an operator on values whose types only show at run time.
+
+    One function serves all of its overloads, so nothing has to be found. Kubernetes charges such a call one
+    unit, because it does not know the overload either; what is long costs more here.
+    """
     run, cost = (
         operators.GENERIC[name],
         overloads[0].cost if len(overloads) == 1 else UNSURE.get(name, dispatched),
@@ -560,7 +577,11 @@ def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units
 
 
 def _result(name: str, overloads: tuple[Overload, ...], kinds: list[Type]) -> Type:
-    """Return what is certain of the type of a call's result."""
+    """Return what is certain of the type of a call's result.
+
+    What is certain lets the next call up run without looking. A generic overload promises nothing: its
+    parameter may have been bound by the order of declarations and not by the value.
+    """
     result = overloads[0].result
     if overloads[0].generic or any(overload.result != result for overload in overloads[1:]):
         return BOOL if name in DECIDING else DYN

@@ -78,7 +78,10 @@ MAP_STEP, ENTRY_STEP = 3, 2
 
 
 def loop_code(build: Build, node: Loop) -> CodeSteps:
-    """Return the code of a comprehension."""
+    """Return the code of a comprehension: what it walks over, and what each step does, by its macro.
+
+    The result of a predicate is certainly a bool; of everything else the elements' types are not looked at.
+    """
     over, *steps = yield from collect((node.range, *node.steps))
     walker = _walker(over.run, build.checked.slots[node])
     return Code(
@@ -113,6 +116,10 @@ def _walker(over: Run, slots: tuple[int, ...]) -> Walker:
 
 
 def _elements(value: Value) -> Iterable[Value]:
+    """Return what a loop with one name walks over: elements of a list, keys of a map.
+
+    A map is walked in the order in which it was made. Go's order is random, so no selector may depend on one.
+    """
     if type(value) is list:
         return value
     if type(value) is Map:
@@ -121,6 +128,7 @@ def _elements(value: Value) -> Iterable[Value]:
 
 
 def _pairs(value: Value) -> Iterable[tuple[Value, Value]]:
+    """Return what a loop with two names walks over: positions and elements, or keys and values."""
     if type(value) is list:
         return enumerate(value)
     if type(value) is Map:
@@ -129,6 +137,11 @@ def _pairs(value: Value) -> Iterable[tuple[Value, Value]]:
 
 
 def _bool(value: Value) -> bool:
+    """Return a value that must be a bool, because a predicate decides by it.
+
+    The check lets dyn pass as a predicate; what it turns out to be is known here. Unlike in `all` and
+    `exists`, an error of the predicate is the result of the loop.
+    """
     if type(value) is not bool:
         raise no_overload(f"{type_name(value)} is not a bool")
     return value
@@ -147,6 +160,10 @@ def _quantifier(walker: Walker, steps: list[Code], *, decisive: bool) -> Run:
 
 
 def _exists_one(walker: Walker, steps: list[Code]) -> Run:
+    """Build `exists_one`: every element is looked at, and an error of one is the result.
+
+    No element is decisive: after the second match a further error would still count, as in cel-go.
+    """
     test, units = steps[0].run, steps[0].cost
 
     def run(frame: Frame) -> Value:
@@ -163,6 +180,7 @@ def _exists_one(walker: Walker, steps: list[Code]) -> Run:
 
 
 def _filter(walker: Walker, steps: list[Code]) -> Run:
+    """Build `filter`, charged for each element that is kept as for joining a list of one to the result."""
     test, test_units = steps[0].run, steps[0].cost
 
     def run(frame: Frame) -> Value:
@@ -179,7 +197,11 @@ def _filter(walker: Walker, steps: list[Code]) -> Run:
 
 
 def _map(walker: Walker, steps: list[Code]) -> Run:
-    """Build `map` and `transformList`, with or without a predicate."""
+    """Build `map` and `transformList`, with or without a predicate.
+
+    With one name or two the element is in its slot already, so what is made does not depend on which macro it
+    is.
+    """
     test, test_units = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
     make, units = steps[-1].run, LIST_STEP + steps[-1].cost
 
@@ -229,6 +251,11 @@ def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
 
 
 def _sort_by(walker: Walker, steps: list[Code]) -> Run:
+    """Build `sortBy`: the keys first, each once, then the elements in the order of their keys.
+
+    cel-go makes a list of keys by a loop and hands both lists to a function; the units are those of the loop
+    and of sorting (`charges.sorting`).
+    """
     key, units = steps[0].run, LIST_STEP + steps[0].cost
 
     def run(frame: Frame) -> Value:
@@ -281,14 +308,21 @@ def optional_map_code(build: Build, node: OptionalMap) -> CodeSteps:
 
 
 def generate(checked: Checked, node: nodes.Node, *, forms: bool) -> Code:
-    """Return the code of a node and all below it."""
+    """Return the code of a node and all below it; `forms` as in `Build`.
+
+    The walk does not recurse (`descend`). What it makes does: a closure calls those of the nodes below it, so
+    a selector needs as many frames of Python's stack as it is deep, at most a few hundred.
+    """
     build = Build(checked, forms)
     code: Code = descend(lambda wanted: RULES[type(wanted)](build, wanted), node)
     return code
 
 
 def _name(build: Build, node: nodes.Identifier) -> Code:
-    """Return the code of a name: a type, or a variable's slot."""
+    """Return the code of a name: a type, or a variable's slot.
+
+    Reading a name costs a unit. A name that holds an optional may lose what it holds on its way (`passing`).
+    """
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
     variable = build.checked.variables[node]
@@ -300,7 +334,12 @@ def _name(build: Build, node: nodes.Identifier) -> Code:
 
 
 def _select(build: Build, node: nodes.Select) -> CodeSteps:
-    """Return the code of a selection, or of has()."""
+    """Return the code of a selection, or of has().
+
+    Four cases, the common one last in the text and first in practice: a name of a type; a test; a path to one
+    value of the subject, which is one look-up (`path_code`); a whole field of the subject. Anything else is
+    an element of a computed map.
+    """
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
     operand, field = (yield node.operand), node.field
@@ -316,7 +355,7 @@ def _select(build: Build, node: nodes.Select) -> CodeSteps:
 
 
 def _list_literal(_build: Build, node: nodes.ListLiteral) -> CodeSteps:
-    """Return the code of a list literal."""
+    """Return the code of a list literal: elements in order, and an error of one is the result."""
     codes = yield from collect(item.value for item in node.items)
     optional = [item.optional for item in node.items]
     if not any(optional):
@@ -337,7 +376,10 @@ def _list_literal(_build: Build, node: nodes.ListLiteral) -> CodeSteps:
 
 
 def _map_literal(_build: Build, node: nodes.MapLiteral) -> CodeSteps:
-    """Return the code of a map literal."""
+    """Return the code of a map literal: of equal keys the last counts, `?key` without a value removes.
+
+    A map of constants is made once, when the selector is compiled, and costs nothing after that.
+    """
     keys = yield from collect(entry.key for entry in node.entries)
     values = yield from collect(entry.value for entry in node.entries)
     entries = [
@@ -367,7 +409,11 @@ def _map_literal(_build: Build, node: nodes.MapLiteral) -> CodeSteps:
 
 
 def _message(_build: Build, node: nodes.MessageLiteral) -> CodeSteps:
-    """Return the code of a message literal."""
+    """Return the code of a message literal, which of the well-known types is a plain value.
+
+    `google.protobuf.Int32Value{value: 1}` is 1: a message with a field is what the field holds, and one
+    without is the zero of its type.
+    """
     if not node.fields:
         zero = MESSAGES[node.name].zero
         return Code(lambda _frame: zero, CREATE_MESSAGE)
@@ -376,7 +422,10 @@ def _message(_build: Build, node: nodes.MessageLiteral) -> CodeSteps:
 
 
 def _bind(build: Build, node: nodes.Bind) -> CodeSteps:
-    """Return the code of cel.bind: the value is computed when it is first needed."""
+    """Return the code of cel.bind: the value is computed when it is first needed.
+
+    So an error in a bound value shows only where the name is read, and its cost is charged there once.
+    """
     value, body = yield from collect((node.value, node.body))
     (slot,) = build.checked.slots[node]
     run, pending = body.run, _Pending(value)
@@ -442,6 +491,7 @@ def _plain_list(codes: list[Code]) -> Code:
 
 
 def _optional(value: Value) -> Optional:
+    """Return an element marked with `?`, which must be an optional: nothing is added where it is empty."""
     if type(value) is not Optional:
         raise no_overload("an optional element needs an optional")
     return value

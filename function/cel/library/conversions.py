@@ -46,11 +46,16 @@ _PLAIN = range(-4, 6)
 
 
 def _failed(value: str, target: str) -> EvaluationError:
+    """Return the error of a text that is no value of a type; of a long text only the beginning is shown."""
     return EvaluationError(f"type conversion error from 'string' to '{target}': {value[:40]!r}")
 
 
 def text_of_double(number: float) -> str:
-    """Return the shortest text that reads back as the number, as Go writes it."""
+    """Return the shortest text that reads back as the number, as Go writes it.
+
+    Go's `%g` with the fewest digits that tell the number from its neighbours. Between 1e-4 and 1e6 it is
+    written out, elsewhere with an exponent of at least two digits. Python's `repr` finds the same digits.
+    """
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -74,7 +79,7 @@ def text_of_double(number: float) -> str:
 
 
 def to_string(value: Value) -> str:  # noqa: PLR0911 - one for each type
-    """Return a value as text."""
+    """Return a value as text. Types of other libraries write themselves."""
     kind = type(value)
     if kind is str:
         return str(value)
@@ -95,7 +100,11 @@ def to_string(value: Value) -> str:  # noqa: PLR0911 - one for each type
 
 
 def to_int(value: Value) -> int:
-    """Return a value as int64; doubles lose their fraction, times become seconds, durations nanoseconds."""
+    """Return a value as int64; doubles lose their fraction, times become seconds, durations nanoseconds.
+
+    The bounds of a double are exclusive: 2^63 itself does not fit, and the smallest integer as a double is
+    refused too, as in cel-go (`doubleToInt64Checked`).
+    """
     kind = type(value)
     if kind is float:
         if not -(2.0**63) < value < 2.0**63:
@@ -111,7 +120,7 @@ def to_int(value: Value) -> int:
 
 
 def to_uint(value: Value) -> UInt:
-    """Return a value as uint64; doubles lose their fraction."""
+    """Return a value as uint64; doubles lose their fraction. A sign is not allowed, not even a plus."""
     if type(value) is float:
         if not 0 <= value < 2.0**64:
             raise EvaluationError("unsigned integer overflow")
@@ -124,7 +133,11 @@ def to_uint(value: Value) -> UInt:
 
 
 def to_double(value: Value) -> float:
-    """Return a value as double."""
+    """Return a value as double.
+
+    Go's `ParseFloat` takes underscores between digits and hexadecimal with an exponent of two. A text that
+    rounds to infinity is out of range, unless it says so.
+    """
     if type(value) is not str:
         return float(value)
     if len(value) > _LONGEST or not _DOUBLE.fullmatch(value):
@@ -140,7 +153,7 @@ def to_double(value: Value) -> float:
 
 
 def to_bool(value: Value) -> bool:
-    """Return a value as bool."""
+    """Return a value as bool. The texts are those of Go's `ParseBool`, and no others."""
     if type(value) is bool:
         return value
     if value in _TRUE:

@@ -71,12 +71,17 @@ MONTHS, LAST_HOUR, LAST_SIXTIETH = 12, "23", "59"
 
 
 def _pattern_problem(rule: str, pattern: str, *examples: str) -> str:
-    """Return Kubernetes' sentence for a text that a pattern does not fit."""
+    """Return Kubernetes' sentence for a text that a pattern does not fit (`RegexError`).
+
+    It shows the pattern and examples. A selector can show it to a user, so every character is part of the
+    dialect.
+    """
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} ({f'e.g. {shown}' if examples else ''}regex used for validation is '{pattern}')"
 
 
 def _too_long(text: str, longest: int, unit: str) -> Problems:
+    """Return the problem of a text that is too long, if it is: in bytes, as Go measures."""
     return (
         [f"must be no more than {longest} {unit}"]
         if len(text.encode(errors="surrogatepass")) > longest
@@ -95,6 +100,7 @@ def _dns_label(text: str) -> Problems:
 
 
 def _dns_subdomain(text: str, unit: str = "characters") -> Problems:
+    """Check as `IsDNS1123Subdomain` does; a prefix of a label key has its length in bytes."""
     problems = _too_long(text, SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return problems
@@ -102,6 +108,7 @@ def _dns_subdomain(text: str, unit: str = "characters") -> Problems:
 
 
 def _dns_1035_label(text: str) -> Problems:
+    """Check as `IsDNS1035Label` does: as a label, but it begins with a letter."""
     problems = _too_long(text, LABEL, "characters")
     if re.fullmatch(_LABEL_1035, text):
         return problems
@@ -109,7 +116,11 @@ def _dns_1035_label(text: str) -> Problems:
 
 
 def _prefix(problems: Callable[[str], Problems], text: str) -> Problems:
-    """Check a text to which something may be appended: a dash at its end is no fault."""
+    """Check a text to which something may be appended: a dash at its end is no fault.
+
+    Kubernetes checks generated names so (`maskTrailingDash`): the dash is replaced by a letter, and only
+    behind another character.
+    """
     return problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -130,6 +141,7 @@ def _qualified_name(text: str) -> Problems:
 
 
 def _label_value(text: str) -> Problems:
+    """Check as `IsValidLabelValue` does: empty is fine, and the length is in bytes."""
     problems = _too_long(text, LABEL, "bytes")
     if re.fullmatch(_VALUE, text):
         return problems
@@ -137,6 +149,7 @@ def _label_value(text: str) -> Problems:
 
 
 def _uri(text: str) -> Problems:
+    """Check as the URL library does, and report what Go's parser would say."""
     problem = url_problem(text)
     return [] if problem is None else [problem]
 
@@ -158,11 +171,17 @@ def _is_datetime(text: str) -> bool:
 
 
 def _unless(accepts: Callable[[str], object], problem: str) -> Callable[[str], Problems]:
+    """Return a check that has one sentence for every text that is not accepted."""
     return lambda text: [] if accepts(text) else [problem]
 
 
 class Format:
-    """A named format. `weight` is what Kubernetes takes its pattern for when it charges."""
+    """A named format. `weight` is what Kubernetes takes its pattern for when it charges.
+
+    Formats are values: a selector can choose one (`format.named(x)`) and compare two, which are equal by
+    name. Validating is charged as matching a pattern of this length, a quarter of it for each tenth of the
+    text.
+    """
 
     TYPE_NAME = "kubernetes.NamedFormat"
     __slots__ = ("name", "problems", "weight")
@@ -301,7 +320,11 @@ def _precision(digits: str) -> int:
 
 
 def format_text(template: str, values: list[Value]) -> str:
-    """Return the template with its clauses filled in."""
+    """Return the template with its clauses filled in.
+
+    Clauses are filled from the left, and the first that cannot be is the error. Arguments that are left over
+    are none: only a literal template is refused for having too many.
+    """
     made = []
     for used, (literal, verb, precision) in enumerate(clauses(template)):
         made.append(literal)
@@ -333,6 +356,7 @@ def _special(value: float) -> str | None:
 
 
 def _fixed(value: float, precision: int | None) -> str:
+    """Write a double with %f: digits in groups of thousands, -0 as 0, and no digits for NaN and infinity."""
     digits = PRECISION if precision is None else precision
     return _special(value) or f"{value or 0.0:,.{digits}f}"
 
@@ -347,13 +371,18 @@ def _scientific(value: float, width: int | None) -> str:
 
 
 def _hexadecimal(value: Value, _precision: int | None) -> str:
+    """Write a number, or the bytes of a text, with %x. A text is its UTF-8."""
     if type(value) is str:
         return value.encode(errors="surrogatepass").hex()
     return value.hex() if type(value) is bytes else f"{int(value):x}"
 
 
 def text_of(value: Value) -> str:
-    """Return a value as %s writes it."""
+    """Return a value as %s writes it.
+
+    A list and a map are written as literals, a map sorted by the texts of its keys, so that the text is the
+    same for equal maps. A single value is what `string()` makes of it.
+    """
     kind = type(value)
     if value is None:
         return "null"
@@ -375,7 +404,11 @@ def _pair(entry: tuple[Value, Value]) -> tuple[str, str]:
 
 
 def _inner(value: Value) -> str:
-    """Return a value inside of a list or map, as a literal where it is text, bytes or a time."""
+    """Return a value inside of a list or map, as a literal where it is text, bytes or a time.
+
+    Doubles have six digits there, and those without digits are in quotes: that is `formatList` of cel-go,
+    whose rules for elements differ from those for single values.
+    """
     kind = type(value)
     if kind not in _CLASSES:
         raise EvaluationError(f"no formatting function for {type_name(value)}")
@@ -403,7 +436,11 @@ WRITERS: Mapping[str, Callable[[Value, int | None], str]] = {
 
 
 def check_template(template: str, given: ListLiteral, types: Mapping[Node, Type]) -> None:
-    """Refuse a literal template that its arguments cannot fill, by their types. Raises EvaluationError."""
+    """Refuse a literal template that its arguments cannot fill, by their types. Raises EvaluationError.
+
+    cel-go does this with a validator of the checked tree (`stringFormatValidator`): the template and the list
+    of arguments must both be written out, and an argument of type dyn passes.
+    """
     used, arguments = 0, [item.value for item in given.items]
     for _, verb, _ in clauses(template):
         if not verb:
@@ -434,7 +471,11 @@ def _check_argument(verb: str, argument: Node, types: Mapping[Node, Type]) -> No
 
 
 def template_cost(_result: str, template: str, values: Value) -> int:
-    """Cost of formatting: the template, and what goes into it if that is much."""
+    """Cost of formatting: a tenth of the template, and what goes into it if that is much.
+
+    Kubernetes charges for the template only. A list of texts can be far longer than its template, and writing
+    it is work here.
+    """
     if type(values) is not list:
         return tenth(len(template))
     texts = sum(len(value) for value in values if type(value) is str or type(value) is bytes)

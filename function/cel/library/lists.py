@@ -45,7 +45,11 @@ LONGEST = 48
 
 
 def includes(value: Value, wanted: Value) -> bool:
-    """Tell whether a list contains, or a single value is, what is wanted."""
+    """Tell whether a list contains, or a single value is, what is wanted.
+
+    An attribute can become a list when its driver is upgraded; a selector with `includes` holds before and
+    after.
+    """
     if type(value) is not list:
         return is_equal(value, wanted)
     for at, element in enumerate(value):
@@ -80,14 +84,17 @@ _NUMERIC = (bool, int, UInt, float)
 
 
 def unwrap(optional: Optional) -> Value:
-    """Return the value that is there."""
+    """Return the value that is there. An empty optional has none, which is an error."""
     if not optional.present:
         raise EvaluationError("optional.none() dereference")
     return optional.value
 
 
 def of_non_zero(value: Value) -> Optional:
-    """Return none for null, for zero, for what is empty and for the first moment of the year 1."""
+    """Return none for null, for zero, for what is empty and for the first moment of the year 1.
+
+    These are the zero values of Go's types: a timestamp of year 1 is what Go has where none was set.
+    """
     kind = type(value)
     zero = value is None or (kind in _SIZED and len(value) == 0) or (kind in _NUMERIC and value == 0)
     zero = zero or (kind is Duration and value.nanos == 0)
@@ -126,7 +133,7 @@ OPTIONALS = (
 
 
 def contains_all(one: list[Value], two: list[Value]) -> bool:
-    """Tell whether every element of the second is in the first."""
+    """Tell whether every element of the second is in the first. Every set contains the empty one."""
     return all(contains(value, one) for value in two)
 
 
@@ -141,7 +148,11 @@ def intersects(one: list[Value], two: list[Value]) -> bool:
 
 
 def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
-    """Cost of comparing each element with each."""
+    """Cost of comparing each element with each.
+
+    Kubernetes charges the product of the lengths. Elements that hold others are compared to their bottom,
+    which is charged here where it is much.
+    """
     pairs = len(one) * len(two)
     if {*map(type, one), *map(type, two)} <= EXACT:
         return 1 + pairs
@@ -174,7 +185,10 @@ def _ordered_by_python(values: list[Value]) -> bool:
 
 
 def is_sorted(values: list[Value]) -> bool:
-    """Tell if no element is more than the next. What has no order with its neighbour does not disturb."""
+    """Tell if no element is more than the next. What has no order with its neighbour does not disturb.
+
+    A list of one plain type is Python's own work; mixed numbers and NaN go through `compared`.
+    """
     if values and _ordered_by_python(values):
         return all(map(operator.le, values, values[1:]))
     _refuse_unordered(values)
@@ -193,13 +207,17 @@ def compared(one: Value, two: Value) -> int | None:
 
 
 def _refuse_unordered(values: list[Value]) -> None:
+    """Refuse a list with an element of a type that has no order, before anything is compared."""
     for value in values:
         if type(value) not in _SORTED:
             raise no_overload(type_name(value))
 
 
 def total(zero: Value) -> Callable[[list[Value]], Value]:
-    """Return what sums up, from this zero."""
+    """Return what sums up, from this zero: an empty list of ints is 0, of durations 0s.
+
+    Each sum is an operator's, so it overflows as `+` does.
+    """
 
     def run(values: list[Value]) -> Value:
         result = zero
@@ -211,7 +229,11 @@ def total(zero: Value) -> Callable[[list[Value]], Value]:
 
 
 def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
-    """Return what finds the most (sign 1) or the least (sign -1)."""
+    """Return what finds the most (sign 1) or the least (sign -1).
+
+    Of equal elements the first is kept. NaN is neither more nor less than anything, so where it is first it
+    stays.
+    """
     quick = max if sign == 1 else min
 
     def run(values: list[Value]) -> Value:
@@ -240,7 +262,7 @@ def last_index_of(values: list[Value], wanted: Value) -> int:
 
 
 def cut(values: list[Value], start: int, end: int) -> list[Value]:
-    """Return the elements in [start, end)."""
+    """Return the elements in [start, end). Unlike in Python nothing is clamped or counts from the end."""
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
@@ -253,7 +275,10 @@ def cut(values: list[Value], start: int, end: int) -> list[Value]:
 
 
 def flatten(values: Value, levels: Value = 1) -> list[Value]:
-    """Replace lists by their elements, so many levels deep. cel-go looks at the types here, not before."""
+    """Replace lists by their elements, so many levels deep. cel-go looks at the types here, not before.
+
+    A list can double with each level while it is small to write; its length is bounded before it is made.
+    """
     if type(values) is not list or type(levels) is not int:
         raise no_overload(f"{type_name(values)}.flatten({type_name(levels)})")
     if levels < 0:
@@ -317,7 +342,7 @@ def counted(count: int) -> list[int]:
 
 
 def numbers(count: int) -> list[int]:
-    """Return 0 to count - 1."""
+    """Return 0 to count - 1. More than an evaluation may cost is refused before the list is made."""
     if count > cost.LIMIT:
         raise CostExceeded
     return list(range(count))

@@ -78,6 +78,7 @@ class Cidr:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
+    """Return an address as Kubernetes takes it: no zone, and not one of IPv4 mapped to IPv6."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -93,7 +94,7 @@ def ip(text: str) -> Ip:
 
 
 def cidr(text: str) -> Cidr:
-    """Return the block that a text is."""
+    """Return the block that a text is. The address may have bits behind the prefix (`masked`)."""
     address, slash, bits = text.partition("/")
     if not slash or not _PREFIX.fullmatch(bits):
         raise EvaluationError(f'network address parse error during conversion from string: "{text}"')
@@ -111,14 +112,18 @@ def is_link_local_multicast(value: Ip) -> bool:
 
 
 def is_global_unicast(value: Ip) -> bool:
-    """Tell whether the address is an ordinary one; private ones count."""
+    """Tell whether the address is an ordinary one; private ones count.
+
+    Go's `IsGlobalUnicast`: neither unspecified, loopback, multicast nor link-local, and not the broadcast
+    address.
+    """
     address = value.address
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and address != _BROADCAST
 
 
 def masked(block: Cidr) -> Cidr:
-    """Return the block with the bits behind its prefix cleared."""
+    """Return the block with the bits behind its prefix cleared, which is how a network is usually written."""
     behind = block.address.max_prefixlen - block.bits
     return Cidr(type(block.address)(int(block.address) >> behind << behind), block.bits)
 

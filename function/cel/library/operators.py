@@ -49,7 +49,14 @@ SPANS = frozenset({Duration, Timestamp})
 
 
 def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one for each kind of value
-    """Tell whether two values are equal: numbers by value across types, everything else within its type."""
+    """Tell whether two values are equal: numbers by value across types, everything else within its type.
+
+    Values of different types are unequal. Raises EvaluationError where a value of Kubernetes' own types meets
+    another type: their `Equal` in Go returns an error, which `==` passes on.
+
+    Texts come first, because nearly all comparisons of a selector are of texts. A list or a map is compared
+    to its end even where an element cannot be compared: only an unequal element decides.
+    """
     kind, other = type(one), type(two)
     if kind is str or kind is bool or kind is bytes:
         return kind is other and bool(one == two)
@@ -104,7 +111,10 @@ def _same_map(one: Map, two: Map) -> bool:
 
 
 def unequal(one: Value, two: Value) -> bool:
-    """Tell whether two values differ. What cannot be compared differs."""
+    """Tell whether two values differ. What cannot be compared differs.
+
+    So `!=` is not the negation of `==`: cel-go's `evalNe` turns every error of the comparison into true.
+    """
     try:
         return not equal(one, two)
     except EvaluationError:
@@ -119,7 +129,11 @@ def negate(value: Value) -> bool:
 
 
 def order(one: Value, two: Value) -> int:
-    """Return -1, 0 or 1. Raises EvaluationError for what has no order."""
+    """Return -1, 0 or 1. Raises EvaluationError for what has no order.
+
+    A number beside a double is compared as one, so two large ones may come out equal. Texts are ordered by
+    code point and false is less than true.
+    """
     kind, other = type(one), type(two)
     if kind in NUMBERS and other in NUMBERS:
         if kind is float or other is float:
@@ -134,7 +148,11 @@ def order(one: Value, two: Value) -> int:
 
 
 def contains(value: Value, container: Value) -> bool:
-    """Return `value in container`. An element that cannot be compared is not the one."""
+    """Return `value in container`. An element that cannot be compared is not the one.
+
+    In a map the key is looked up; the default of an unknown domain does not count, so `"nosuch" in
+    device.attributes` is false while the domain can be read.
+    """
     kind = type(container)
     if kind is list:
         return _in_list(value, container)
@@ -165,7 +183,10 @@ def is_equal(one: Value, two: Value) -> bool:
 
 
 def position(index: Value) -> int:
-    """Return a list index. Raises EvaluationError for what is none."""
+    """Return a list index. Raises EvaluationError for what is none.
+
+    A double or an unsigned integer that holds a whole number is one; a bool is not.
+    """
     if type(index) is float and index.is_integer():
         return int(index)
     if type(index) is int or type(index) is UInt:
@@ -177,7 +198,11 @@ KEYS = frozenset({str, int, UInt, float, bool})
 
 
 def _check_key(key: Value) -> None:
-    """Refuse what cel-go has no qualifier for, whatever it stands in front of. Raises EvaluationError."""
+    """Refuse what cel-go has no qualifier for, whatever it stands in front of. Raises EvaluationError.
+
+    `newQualifier` in `attributes.go`: a list, a map or a time as a key is an error even where the container
+    is empty.
+    """
     if type(key) not in KEYS:
         raise EvaluationError(f"invalid qualifier type: {type_name(key)}")
 
@@ -238,11 +263,16 @@ def uint64(number: int) -> UInt:
 
 
 def _mismatch(symbol: str, one: Value, two: Value) -> EvaluationError:
+    """Return the error of an operator whose two values do not go together."""
     return no_overload(f"{type_name(one)} {symbol} {type_name(two)}")
 
 
 def add(one: Value, two: Value) -> Value:
-    """Return `one + two`."""
+    """Return `one + two`.
+
+    Texts, bytes and lists are joined, a duration shifts a timestamp, which keeps the zone it was written in.
+    Types do not mix otherwise: `1 + 1.0` is an error, though `1 == 1.0` through dyn is true.
+    """
     kind = type(one)
     if kind is type(two):
         if kind is int:
@@ -259,7 +289,7 @@ def add(one: Value, two: Value) -> Value:
 
 
 def subtract(one: Value, two: Value) -> Value:
-    """Return `one - two`."""
+    """Return `one - two`: between two timestamps it is a duration, which may not fit."""
     kind = type(one)
     if kind is type(two):
         if kind is int:
@@ -289,7 +319,10 @@ def multiply(one: Value, two: Value) -> Value:
 
 
 def divide(one: Value, two: Value) -> Value:
-    """Return `one / two`; integers truncate towards zero, doubles follow IEEE."""
+    """Return `one / two`; integers truncate towards zero, doubles follow IEEE.
+
+    Python rounds down, so the signs are taken off first. The smallest integer by -1 overflows.
+    """
     kind = type(one)
     if kind is not type(two) or kind not in NUMBERS:
         raise _mismatch("/", one, two)
@@ -304,6 +337,7 @@ def divide(one: Value, two: Value) -> Value:
 
 
 def _divide_doubles(one: float, two: float) -> float:
+    """Divide as IEEE 754 does, where Python raises: by zero is infinity with a sign, or NaN."""
     if two != 0:
         return one / two
     if one == 0 or math.isnan(one):
@@ -327,7 +361,7 @@ def remainder(one: Value, two: Value) -> Value:
 
 
 def minus(value: Value) -> Value:
-    """Return `-value`."""
+    """Return `-value`. There is none of an unsigned integer, and the smallest integer has none."""
     if type(value) is int:
         return int64(-value)
     if type(value) is float:

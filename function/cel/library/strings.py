@@ -46,6 +46,7 @@ def quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
+    """Return one character that does not print as Go escapes it: by a letter, or by its code."""
     short, code = _SHORT.get(character), ord(character)
     if short is not None:
         return short
@@ -99,7 +100,10 @@ def find(text: str, pattern: str) -> str:
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """Return the first `limit` matches; all if it is negative."""
+    """Return the first `limit` matches; all if it is negative.
+
+    Go's rule for empty matches differs from Python's: right after a match an empty one does not count.
+    """
     matching: list[str] = []
     last_end = -1
     for match in compiled(pattern).finditer(text):
@@ -132,6 +136,7 @@ LONGEST = 10 * cost.LIMIT
 
 
 def _within(text: str, at: int) -> None:
+    """Refuse a position that is not in the text; just past its end is one."""
     if not 0 <= at <= len(text):
         raise EvaluationError(f"index out of range: {at}")
 
@@ -174,7 +179,10 @@ def last_index_of(text: str, part: str, start: int | None = None) -> int:
 
 
 def replace(text: str, old: str, new: str, limit: int = -1) -> str:
-    """Replace the first `limit` occurrences; all if it is negative."""
+    """Replace the first `limit` occurrences; all if it is negative.
+
+    The length of the result is known before it is made. An empty `old` stands between all characters.
+    """
     count = limit if limit >= 0 else -1
     if len(new) > len(old):
         times = text.count(old) if limit < 0 else min(limit, text.count(old))
@@ -184,7 +192,10 @@ def replace(text: str, old: str, new: str, limit: int = -1) -> str:
 
 
 def split(text: str, separator: str, limit: int = -1) -> list[str]:
-    """Split into at most `limit` parts; into characters if the separator is empty."""
+    """Split into at most `limit` parts; into characters if the separator is empty.
+
+    As Go's `strings.SplitN`: of the last part nothing is split off, and no parts are asked for by zero.
+    """
     if limit == 0:
         return []
     if separator:
@@ -214,7 +225,10 @@ def join(parts: list[Value], separator: str = "") -> str:
 
 
 def length(value: Value) -> int:
-    """Return how many characters, bytes, elements or entries there are."""
+    """Return how many characters, bytes, elements or entries there are.
+
+    Characters are code points: an emoji with a modifier has two. The API server counts the same.
+    """
     if type(value) not in SIZED:
         raise no_overload(f"size({type_name(value)})")
     return len(value)

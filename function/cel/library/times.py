@@ -62,7 +62,10 @@ def days_in(year: int, month: int) -> int:
 
 
 def days_before(year: int) -> int:
-    """Return the days from 1970-01-01 to January 1st of a year."""
+    """Return the days from 1970-01-01 to January 1st of a year.
+
+    The calendar of today, reckoned backwards beyond its beginning (proleptic Gregorian), as Go has it.
+    """
     past = year - 1
     return past * 365 + past // 4 - past // 100 + past // 400 - 719_162
 
@@ -88,7 +91,12 @@ def date_of(nanos: int, offset: int = 0) -> Date:
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Return the timestamp that an RFC 3339 text is. Raises EvaluationError."""
+    """Return the timestamp that an RFC 3339 text is. Raises EvaluationError.
+
+    Go's `time.Parse` is looser than the RFC: an hour may have one digit, and a comma may begin the fraction,
+    of which digits beyond the ninth are dropped. A leap second does not exist. The offset is kept, for the
+    text of the timestamp shows it.
+    """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise EvaluationError(f"{text!r} is not an RFC 3339 timestamp")
@@ -123,7 +131,11 @@ def format_timestamp(time: Timestamp) -> str:
 
 
 def parse_duration(text: str) -> Duration:
-    """Return the duration that a text such as 1h30m is, by the rules of Go. Raises EvaluationError."""
+    """Return the duration that a text such as 1h30m is, by the rules of Go. Raises EvaluationError.
+
+    Amounts with units follow each other in any order. "0" needs no unit. Only a negative duration may have
+    the full 2^63 nanoseconds.
+    """
     bare = text[1:] if text[:1] in ("+", "-") else text
     nanos = 0 if bare == "0" else _nanos(bare)
     negative = text[:1] == "-"
@@ -152,7 +164,11 @@ def _nanos(text: str) -> int | None:
 
 
 def _fraction_of(fraction: str, unit: int) -> int:
-    """Return the nanoseconds of a fraction of a unit, as Go computes them with doubles."""
+    """Return the nanoseconds of a fraction of a unit, as Go computes them with doubles.
+
+    Digits beyond 64 bits are dropped. The multiplication rounds as Go's does, which can be off by a
+    nanosecond from the exact fraction; the same one is wanted.
+    """
     digits, scale = 0, 1.0
     for digit in fraction:
         if digits > (_MAX_NANOSECONDS - 1) // 10 or digits * 10 + int(digit) > _MAX_NANOSECONDS:
@@ -167,7 +183,11 @@ def format_duration(duration: Duration) -> str:
 
 
 def part_of(duration: Duration, unit: int) -> float:
-    """Return how many of a unit a duration is, as the double that Go makes of it."""
+    """Return how many of a unit a duration is, as the double that Go makes of it.
+
+    Whole units and the rest are divided apart, as `Duration.Seconds` does, so that large durations keep their
+    digits.
+    """
     whole, rest = divmod(abs(duration.nanos), unit)
     return math.copysign(whole + rest / unit, duration.nanos or 1)
 
@@ -214,6 +234,7 @@ def _milliseconds_of(duration: Duration) -> int:
 
 
 def _milliseconds(time: Timestamp, zone: str = "UTC") -> int:
+    """Return a timestamp's milliseconds beyond its seconds. A zone changes nothing, but must be one."""
     zone_offset(zone)
     return time.nanos % NANO // MILLI
 

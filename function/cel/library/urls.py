@@ -43,10 +43,12 @@ _ESCAPED = 3
 
 
 def _bytes(text: str) -> str:
+    """Return the UTF-8 of a text, one character for each byte."""
     return text.encode(errors="surrogatepass").decode("latin-1")
 
 
 def _text(content: str) -> str:
+    """Return the text of such bytes; what is no UTF-8 stays as Python keeps it."""
     return content.encode("latin-1").decode(errors="surrogateescape")
 
 
@@ -94,6 +96,7 @@ class Url:
         return self._split_host()[1]
 
     def _split_host(self) -> tuple[str, str]:
+        """Split the port off, where there is one: the last colon with nothing but digits behind it."""
         colon = self.host.rfind(":")
         if colon >= 0 and _PORT.fullmatch(self.host[colon:]):
             return self.host[:colon], self.host[colon + 1 :]
@@ -114,6 +117,7 @@ class Url:
         return _escaped(self.fragment, FRAGMENT)
 
     def __str__(self) -> str:
+        """Write the URL as Go's `URL.String` does: equality and `string()` are by this text."""
         made = f"{self.scheme}:" if self.scheme else ""
         if self.opaque:
             made += self.opaque
@@ -143,11 +147,15 @@ class Url:
 
 
 def _escaped(content: str, plain: frozenset[str]) -> str:
+    """Return a part of a URL with every byte escaped that does not stand for itself there."""
     return "".join(byte if byte in plain else f"%{ord(byte):02X}" for byte in content)
 
 
 def _unescaped(content: str) -> str:
-    """Return what escapes stand for. Raises EvaluationError for one that is badly written."""
+    """Return what escapes stand for. Raises EvaluationError for one that is badly written.
+
+    The message shows three characters from the percent sign on, or what is left of them.
+    """
     bad = _BAD_ESCAPE.search(content)
     if bad is not None:
         _fail(f"invalid URL escape {quoted(_text(content[bad.start() : bad.start() + _ESCAPED]))}")
@@ -160,7 +168,11 @@ def _fail(problem: str) -> NoReturn:
 
 
 def parsed(content: str, *, absolute: bool) -> Url:
-    """Return the parts of a URL without its fragment. Raises EvaluationError with Go's reason."""
+    """Return the parts of a URL without its fragment. Raises EvaluationError with Go's reason.
+
+    `absolute` is how a request is read (`ParseRequestURI`): a relative path is refused. The order is Go's
+    `parse`: control characters, scheme, query, a path without slash, authority, path.
+    """
     if _CONTROL.search(content):
         _fail("net/url: invalid control character in URL")
     if not content and absolute:
@@ -186,7 +198,10 @@ def parsed(content: str, *, absolute: bool) -> Url:
 
 
 def _without_scheme_and_query(made: Url, content: str) -> str:
-    """Set the scheme and the query, and return what stands between them."""
+    """Set the scheme and the query, and return what stands between them.
+
+    A question mark at the very end, and nowhere else, is kept apart from an empty query: Go writes it back.
+    """
     if content.startswith(":"):
         _fail("missing protocol scheme")
     scheme = _SCHEME.fullmatch(content)
@@ -209,7 +224,10 @@ def _refuse_relative(rest: str, *, absolute: bool) -> None:
 
 
 def _authority_of(scheme: str, authority: str) -> tuple[tuple[str, ...] | None, str]:
-    """Return the user, perhaps with a password, and the host."""
+    """Return the user, perhaps with a password, and the host.
+
+    The host is checked first, so of two faults its is reported. The last `@` ends the user.
+    """
     userinfo, at, name = authority.rpartition("@")
     host = _host(scheme, name)
     if not at:
@@ -238,7 +256,10 @@ def _host(scheme: str, host: str) -> str:
 
 
 def _literal_host(host: str) -> str:
-    """Return a host in brackets, which must be an IPv6 address, perhaps with a zone."""
+    """Return a host in brackets, which must be an IPv6 address, perhaps with a zone.
+
+    The zone begins at an escaped percent sign and is unescaped by rules of its own (RFC 6874).
+    """
     closing = host.rfind("]")
     if closing < 0:
         _fail("missing ']' in host")
@@ -281,7 +302,11 @@ def url_problem(text: str) -> str | None:
 
 
 def url(text: str) -> Url:
-    """Return the URL that a text is. Raises EvaluationError."""
+    """Return the URL that a text is. Raises EvaluationError.
+
+    It is parsed twice, as the API server does: whole, as a request, which has no fragment; and again without
+    what follows a hash, for the fragment. Both must succeed.
+    """
     content = _bytes(text)
     try:
         parsed(content, absolute=True)
@@ -296,7 +321,10 @@ def url(text: str) -> Url:
 
 
 def query(made: Url) -> Map:
-    """Return the parameters of the query, each with its values; Go leaves out badly written ones."""
+    """Return the parameters of the query, each with its values; Go leaves out badly written ones.
+
+    A semicolon separates nothing since Go 1.17: a part that has one is badly written.
+    """
     parameters: dict[str, list[str]] = {}
     for part in made.query.split("&"):
         name, _, value = part.replace("+", " ").partition("=")

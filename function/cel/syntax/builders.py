@@ -46,7 +46,12 @@ OPTIONAL_ARGS = 2
 
 
 def expand(call: Call) -> Node:
-    """Return what a call stands for. Raises Mistake."""
+    """Return what a call stands for: a macro, or the call itself. Raises Mistake.
+
+    `has` and `cel.bind` are told by what they are called on, loops and `optMap` by name and number of
+    arguments alone. A call such as `x.filter(y)` that fits no macro stays a call, which the check then does
+    not know.
+    """
     if call.target is None:
         return _presence(call) if call.function == "has" and len(call.args) == 1 else call
     on_cel = isinstance(call.target, Identifier) and call.target.name == "cel"
@@ -82,7 +87,10 @@ def _presence(call: Call) -> Node:
 
 
 def _variable(node: Node, *, read: bool = False) -> str:
-    """Return the name that a macro binds; `read` where the macro itself reads it."""
+    """Return the name that a macro binds; `read` where the macro itself reads it.
+
+    A macro that reads its name builds an identifier of it in cel-go, which must then be one that can be read.
+    """
     if not isinstance(node, Identifier):
         raise Mistake("argument must be a simple name", node.span.at)
     if node.name == ACCUMULATOR:
@@ -145,6 +153,7 @@ class Builder:
 
 
 def _ternary(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `? :`, whose error points at the question mark."""
     condition, mark, one, _, other = symbols
     args = (whole(condition), whole(one), whole(other))
     return Call(builder.span(mark.start, start), "_?_:_", None, args)
@@ -167,6 +176,7 @@ def _marker(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
 
 
 def _binary(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build an operator between two operands. Its left side came with the operator (`_marker`)."""
     (left, operator), right = symbols
     return Call(builder.span(operator.start, start), BINARY[operator.kind], None, (left, right))
 
@@ -199,33 +209,39 @@ def _field(builder: Builder, symbols: Symbols, _start: int) -> str:
 
 
 def _select(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a.b`, whose error points at the dot."""
     operand, dot, field = symbols
     return Select(builder.span(dot.start, start), operand, field)
 
 
 def _optional_select(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a.?b`, a call with the name of the field as a literal, as cel-go writes it."""
     operand, dot, _, field = symbols
     span = builder.span(dot.start, start)
     return Call(span, "_?._", None, (operand, Literal(span, field, nodes.STRING)))
 
 
 def _index(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a[b]`."""
     operand, bracket, key, _ = symbols
     return Call(builder.span(bracket.start, start), "_[_]", None, (operand, whole(key)))
 
 
 def _optional_index(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a[?b]`."""
     operand, bracket, _, key, _ = symbols
     return Call(builder.span(bracket.start, start), "_[?_]", None, (operand, whole(key)))
 
 
 def _method(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a.f(x)`, or what it stands for if it is a macro."""
     target, _, name, opening, *rest = symbols
     args = tuple(rest[0]) if len(rest) > 1 else ()
     return expand(Call(builder.span(opening.start, start), str(name.text), target, args))
 
 
 def _function(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `f(x)`, or `has(a.b)`, which is the only macro without a receiver."""
     name, opening, *rest = symbols
     args = tuple(rest[0]) if len(rest) > 1 else ()
     return expand(Call(builder.span(opening.start, start), _identifier(name), None, args))
@@ -239,20 +255,24 @@ def _rooted_function(builder: Builder, symbols: Symbols, start: int) -> Node:
 
 
 def _name(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build a bare name, which may stand for a variable or for a type."""
     (token,) = symbols
     return Identifier(builder.span(start, start), _identifier(token))
 
 
 def _rooted_name(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `.a`: the dot stays part of the name, for the check decides what it means."""
     return Identifier(builder.span(start, start), f".{_identifier(symbols[1])}")
 
 
 def _literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build a constant. A sign belongs to it where the lexer says so."""
     (token,) = symbols
     return literal(token, builder.span(start, start))
 
 
 def _parentheses(_builder: Builder, symbols: Symbols, _start: int) -> Node:
+    """Pass on what stands in parentheses; a chain ends there, so that `(a && b) && c` nests."""
     return whole(symbols[1])
 
 
@@ -266,10 +286,12 @@ def _arguments(_builder: Builder, symbols: Symbols, _start: int) -> list[Node]:
 
 
 def _item(_builder: Builder, symbols: Symbols, _start: int) -> nodes.Item:
+    """Build an element of a list literal, or a key of a map literal; `?` marks it as optional."""
     return nodes.Item(whole(symbols[-1]), len(symbols) > 1)
 
 
 def _entry(_builder: Builder, symbols: Symbols, _start: int) -> nodes.MapEntry:
+    """Build an entry of a map literal from its key, which carries the mark, and its value."""
     (key, optional), _, value = symbols
     return nodes.MapEntry(key, whole(value), optional)
 
@@ -284,21 +306,25 @@ def _parts(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
 
 
 def _list_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `[a, b]`. A comma alone, or one at the end, adds nothing."""
     items = symbols[1] if type(symbols[1]) is list else ()
     return nodes.ListLiteral(builder.span(start, start), tuple(items))
 
 
 def _map_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `{a: b}`."""
     entries = symbols[1] if type(symbols[1]) is list else ()
     return nodes.MapLiteral(builder.span(start, start), tuple(entries))
 
 
 def _initializer(_builder: Builder, symbols: Symbols, _start: int) -> tuple[str, Node, bool]:
+    """Build a field of a message literal: its name, its value, whether it is `?field`."""
     *mark, field, _, value = symbols
     return (field, whole(value), bool(mark))
 
 
 def _message(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `a.b.C{...}`. What stands before the brace must be a name; the check knows which there are."""
     operand, brace, fields = symbols[:3]
     name = nodes.dotted(operand)
     if name is None:
@@ -317,6 +343,7 @@ def whole(value: Any) -> Node:
 
 
 def _identifier(token: Token) -> str:
+    """Return a name that is not reserved. Fields and methods may have reserved names; bare names may not."""
     if token.text in RESERVED:
         raise Mistake(f"reserved identifier: {token.text}", token.start)
     return token.text

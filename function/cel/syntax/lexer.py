@@ -98,7 +98,10 @@ class Token(NamedTuple):
 
 
 class Lexer:
-    """One scan of one text. `steps` counts what it did: one for each token and each piece of a string."""
+    """One scan of one text. `steps` counts what it did: one for each token and each piece of a string.
+
+    A test holds `steps` to a multiple of the length, for texts that were made to be slow to read.
+    """
 
     __slots__ = ("_source", "steps")
 
@@ -208,6 +211,7 @@ def _number(text: str) -> int:
 
 
 def _double(text: str, at: int) -> float:
+    """Return a double; one that rounds to infinity is refused, as cel-go's parser does."""
     value = float(text)
     if math.isinf(value):
         raise Mistake("invalid double literal: it is out of range", at)
@@ -215,6 +219,7 @@ def _double(text: str, at: int) -> float:
 
 
 def _int(text: str, at: int) -> int:
+    """Return an int64. The sign is part of the literal, so the smallest number can be written."""
     value = _number(text)
     if not is_int64(value):
         raise Mistake("invalid int literal: it does not fit in 64 bits", at)
@@ -222,6 +227,7 @@ def _int(text: str, at: int) -> int:
 
 
 def _uint(text: str, at: int) -> UInt:
+    """Return an unsigned integer, without the letter at its end."""
     value = _number(text[:-1])
     if not is_uint64(value):
         raise Mistake("invalid uint literal: it does not fit in 64 bits without a sign", at)
@@ -289,6 +295,10 @@ _READERS: dict[str, tuple[Callable[[str, int], Any], Type]] = {
 
 
 def literal(token: Token, span: Span) -> Literal:
-    """Return the node of a token. Raises Mistake."""
+    """Return the node of a token, with its value. Raises Mistake at the token.
+
+    The value is read when the node is built and not when the token is found: a text that does not parse is
+    refused for that, whatever its literals hold.
+    """
     value, type_ = _READERS[token.kind]
     return Literal(span, value(token.text, span.at), type_)

@@ -96,7 +96,11 @@ DescentRule: TypeAlias = Callable[[Wanted], Any]
 
 
 def descend(rule: DescentRule[Wanted], root: Wanted) -> Any:
-    """Return the answer of the rule for the root, answering what each step yields on the way."""
+    """Return the answer of the rule for the root, answering what each step yields on the way.
+
+    A stack of generators in place of Python's own: `answer` is what the generator on top waits for. A rule
+    that needs nothing from below returns its answer at once and costs no generator.
+    """
     answer = rule(root)
     if not isinstance(answer, GeneratorType):
         return answer
