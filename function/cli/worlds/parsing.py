@@ -30,8 +30,6 @@ DEEPEST = 500
 """Levels of nesting a file may have; Kubernetes objects stay below 30."""
 ALIASED, ALIASED_PER_VALUE = 100_000, 10
 """Values that aliases may add to a document: this many, and this many for each value that is written out."""
-USUAL = 30
-"""Levels that objects have."""
 SHOWN = 60
 """Characters of a value that are shown."""
 
@@ -212,14 +210,10 @@ def _value(loader: Any, node: yaml.Node) -> Any:
 def _refuse_depth(text: str) -> None:
     """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
     brackets = text.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
-    inner = brackets
-    for _ in range(USUAL):  # An object is gone after a few: pairs leave from the inside, a level each time.
-        inner = inner.replace(b"{}", b"").replace(b"[]", b"")
-    steps = (1 if bracket in b"[{" else -1 for bracket in brackets) if inner else ()
-    marks = sum(map(text.count, ("- ", "-\t", "? ", "?\t")))  # Next to none in JSON.
-    lines = text.splitlines() if marks >= DEEPEST else ()
-    long_lines = (line for line in lines if len(line) >= 2 * DEEPEST)
-    if max(accumulate(steps), default=0) > DEEPEST or any(_COMPACT.search(line) for line in long_lines):
+    steps = (1 if bracket in b"[{" else -1 for bracket in brackets)
+    deepest = max(accumulate(steps), default=0)
+    long_lines = (line for line in text.splitlines() if len(line) >= 2 * DEEPEST)
+    if deepest > DEEPEST or any(_COMPACT.search(line) for line in long_lines):
         raise BadInput("nested too deeply")
 
 
