@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from function import gateway_api
-from function.api.model import mapping
+from function.api.model import mapping, mappings
 from function.api.text import joined, listed, one_line
 from function.api.workload import serving_digest
-from function.boundary import Condition, Request, Result
+from function.boundary import Condition, Request, Result, Unreadable
 from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
@@ -54,7 +54,7 @@ def status(
     before = {key: value for key, value in mapping(composite.get("status")).items() if key in _FIELDS}
     if isinstance(snapshot, Doubt):
         # Law C 3. Crossplane applies the status with one owner, so a field that is left out is removed.
-        return before
+        return before if before.get("servingDigest") == _digest(request) else _uncounted(before)
     if snapshot.config.status != "Engines":
         return {}
     fields: dict[str, Any] = {
@@ -70,12 +70,30 @@ def status(
     }
     memo, published = snapshot.replica.memo_of(CompositionMemo), before.get("servingDigest")
     if memo.digest is None:
-        memo.digest = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
+        memo.digest = _digest(request)
     if all_of(state.up_to_date for state in states):
         fields["servingDigest"] = memo.digest
     elif published not in (None, memo.digest):
         fields["servingDigest"] = published
     return fields
+
+
+def _digest(request: Request) -> str:
+    try:
+        return serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
+    except Unreadable:
+        return ""
+
+
+def _uncounted(before: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of before without the counts of updated copies: they may be about another spec.
+
+    Crossplane says of this answer's Ready that it is about the present spec, so a rollout would believe them.
+    """
+    engines = [
+        entry | {"updated": 0} if "updated" in entry else entry for entry in mappings(before.get("engines"))
+    ]
+    return before | ({"engines": engines} if engines else {})
 
 
 def condition_types(request: Request) -> tuple[str, ...]:

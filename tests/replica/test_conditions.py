@@ -271,6 +271,19 @@ class TestStatus:
         doubted = self.scene.but(replica={**self.scene.replica, "status": status}, cluster=None)
         assert run(doubted).status == {"engines": [{"name": "a"}], "servingDigest": "d"}
 
+    def test_in_doubt_no_copy_counts_as_updated_to_a_spec_that_was_edited_since(self) -> None:
+        """Ready will be about the edited spec: a rollout took old counts for half an update."""
+        settled = self.scene.but(observed=applied(run(self.scene)))
+        status = run(settled).status
+        doubted = settled.but(replica={**settled.replica, "status": status}, cluster=None)
+        assert run(doubted).status == status
+        edited = doubted.edited(engines=[engine("a", copies=1, phase="Decode"), gang("b", copies=2)])
+        assert run(edited).status["servingDigest"] == status["servingDigest"]
+        assert run(edited).status["engines"] == [
+            {"name": "a", "copies": 1, "available": 1, "updated": 0},
+            {"name": "b", "copies": 2, "available": 2, "updated": 0},
+        ]
+
 
 def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
     """Its ten Objects open the breaker of every replica that starts, and then only the ttl brings an edit."""
