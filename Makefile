@@ -184,7 +184,6 @@ lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
 	$(LOCK) --output-file requirements/envoy.txt requirements/envoy.in
 	$(LOCK) --output-file requirements/files.txt requirements/files.in
-	$(LOCK) --output-file requirements/site.txt requirements/site.in
 
 .PHONY: pin-images
 pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)
