@@ -287,7 +287,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def test_replicas_of_an_answer_share_the_engines_that_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What differs between most of them is the cluster, which no engine states."""
-    composed = {"engines": "function.deployment.compose.replicas._engine"}
+    composed = {"engines": "function.deployment.compose.replicas.engine_spec"}
     made = counting(monkeypatch, composed)
     content = Requests(fleet(SMALL)).next()
     answer = drive.pb.RunFunctionResponse.FromString(Function(log=Counting()).answer(content))
