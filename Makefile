@@ -72,7 +72,7 @@ lint-files: $(FILES)/.installed ## every file that is no Python by the linter of
 	$(FILES)/bin/pre-commit validate-manifest .pre-commit-hooks.yaml
 	$(FILES)/bin/shellcheck .ci/run hack/*.sh
 	$(FILES)/bin/hadolint --ignore DL3008 Dockerfile # Debian drops a version when the next one is there.
-	$(FILES)/bin/codespell --ignore-words-list aks,notin,optins,uptodate *.md docs .github package hack apis example
+	$(FILES)/bin/codespell --ignore-words-list aks,atmost,notin,optins,uptodate *.md docs .github package hack apis example
 	@if command -v go >/dev/null; then echo go run $(ACTIONLINT); PATH="$(CURDIR)/$(FILES)/bin:$$PATH" go run $(ACTIONLINT); else echo "actionlint is left out: there is no go"; fi
 
 .PHONY: format
