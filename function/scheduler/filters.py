@@ -1,10 +1,10 @@
 """Filters: the gates that keep a new replica off a cluster, in their order.
 
-One idea per file; what a cluster's own state decides is a table (`cluster_state`).
+What a cluster's own state decides is a `StateGate`; every other filter is a class.
 
 A filter is built once per pass by its `of` (None where it does not apply) and asked about one cluster at a
 time. The order of the lists is the order of evaluation; the first rejection is the cluster's headline.
-Adding a filter is adding a file and a line in one of the lists.
+A new filter is a class or a gate here, and a line in `STANDING` or `COUNTING`; CONTRIBUTING has the rest.
 """
 
 from __future__ import annotations
