@@ -8,8 +8,7 @@ from typing import Any
 
 import yaml
 from crossplane.function import resource
-from crossplane.function.proto.v1 import run_function_pb2 as fnv1
-from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1, run_function_pb2_grpc as grpcv1
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

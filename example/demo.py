@@ -9,8 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from crossplane.function.proto.v1 import run_function_pb2 as fnv1
-from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1, run_function_pb2_grpc as grpcv1
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table

@@ -39,8 +39,7 @@ from function.api.model import mapping
 from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
 from function.boundary import Condition, Desired, Document, Plain, Request, Requirement, text_at
-from function.objects import KIND as OBJECT_KIND
-from function.objects import NOTE, ObservedObject, identity_of
+from function.objects import KIND as OBJECT_KIND, NOTE, ObservedObject, identity_of
 
 INTERNAL_ERROR_TEXT = (
     "The fleet scheduler failed on this request; nothing was changed. Its log has the details."

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from function.api import ModelReplica
-from function.api import replica as replica_api
+from function.api import ModelReplica, replica as replica_api
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
 from function.api.inputs import ClusterConfig, invalid_input

@@ -33,8 +33,7 @@ from function.deployment.requirements import (
     undelivered,
     without_empty_block,
 )
-from function.deployment.snapshot import fleet as fleet_room
-from function.deployment.snapshot import ownership as peers_room
+from function.deployment.snapshot import fleet as fleet_room, ownership as peers_room
 from function.deployment.snapshot.fleet import Snapshots, as_if_delivered, read_snapshots
 from function.deployment.snapshot.ownership import ListedPeers, read_peers
 from function.scheduler.memo import Shared, parts_of

@@ -13,8 +13,7 @@ from function.api.replica import StampedRequest
 from function.scheduler import worst_packing
 from function.scheduler.device_accounting import DeviceCapacity, Gangs, PodClaims, Pods, gangs_of, total
 from function.scheduler.worst_packing import Footprint, can_block
-from tests.accounting.packings import Gangs as Plain
-from tests.accounting.packings import Pod, Way, plain, strands, strands_one
+from tests.accounting.packings import Gangs as Plain, Pod, Way, plain, strands, strands_one
 from tests.support.nodes import node
 from tests.support.scale import count
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from function.cel import compile_device
-from function.cel.library import charges as cost
-from function.cel.library import formats, lists
+from function.cel.library import charges as cost, formats, lists
 from function.cel.library.charges import LIMIT, SHORT
 from function.cel.values import NONE, WORK, CostExceeded, Map, Optional
 from tests.cel.devices import MIXED, bound

@@ -5,8 +5,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.cel.library.quantity import Quantity, quantity
 from function.cel.values import EvaluationError

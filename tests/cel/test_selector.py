@@ -19,9 +19,9 @@ from function.cel import (
     compile_device,
     compile_node,
     published,
+    selector as selector_module,
     suggest,
 )
-from function.cel import selector as selector_module
 from function.cel.checker import state
 from function.cel.selector import RECENT_LONG, compiled
 from function.cel.syntax.parser import TABLE

@@ -4,8 +4,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.cel.library.quantity import semver
 from function.cel.values import EvaluationError

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.cel.library.times import DAY, Date, date_of, days_before, format_timestamp, parse_timestamp
 from function.cel.values import NANO, TIMESTAMP_MAX, TIMESTAMP_MIN, Timestamp

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.cli import live as connection
-from function.cli import plugin
+from function.cli import live as connection, plugin
 from tests.cli.command import Ran, completed, run, write
 from tests.support import apiserver, build
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api import replica as replica_api
-from function.cli.worlds import derive
-from function.cli.worlds import world as world_room
+from function.cli.worlds import derive, world as world_room
 from function.cluster import publish
 from function.scheduler.ledger import Ledger
 from tests.cli import fleets

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.cli.bad_input import BadInput
 from function.cli.worlds import parsing

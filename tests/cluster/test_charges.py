@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.api import ModelReplica
-from function.api import replica as replica_api
+from function.api import ModelReplica, replica as replica_api
 from function.api.charge import UNKNOWN, Charged, digest
 from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument

@@ -59,8 +59,8 @@ SHIPPED = "2.3.4"
 PORT = 26443
 PAUSE = 0.05
 """Seconds between two looks: the resolution of every time that is reported."""
-PATIENCE = 60.0
-"""Seconds until what must be seen is given up on, unless the caller knows better."""
+PATIENCE = 240.0
+"""Seconds until what must be seen is given up on: four times the slowest step of a busy machine."""
 _MISSING, _OK = 404, 300
 
 

@@ -12,8 +12,7 @@ import yaml
 from example.caller import ROOT
 from function.cli import live as connection
 from tests.cli.command import run
-from tests.live import fleet
-from tests.live import plane as living_plane
+from tests.live import fleet, plane as living_plane
 from tests.live.account import kubeconfig
 
 if TYPE_CHECKING:

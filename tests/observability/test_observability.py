@@ -13,8 +13,7 @@ import grpc
 import pytest
 import yaml
 from crossplane.function import resource
-from crossplane.function.proto.v1 import run_function_pb2 as fnv1
-from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1, run_function_pb2_grpc as grpcv1
 
 from example import caller
 from function.boundary.memory import Memory

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import facts as read_facts
-from tests.oracle import matching
+from tests.oracle import facts as read_facts, matching
 from tests.oracle.schedule import New, Plan, Scheduler
 from tests.oracle.staged import Staged, staged
 

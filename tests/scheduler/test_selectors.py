@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler import scheduling_input
-from function.scheduler import selectors as compiled
+from function.scheduler import scheduling_input, selectors as compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
 from tests.support.scarce import decide

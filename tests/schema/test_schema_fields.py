@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.api import InferenceClass, InferenceCluster, ModelCache, ModelDeployment
-from function.api import cluster as cluster_api
-from function.api import declared_cluster as declared_api
-from function.api import replica as replica_api
-from function.api import routing as routing_api
+from function.api import (
+    InferenceClass,
+    InferenceCluster,
+    ModelCache,
+    ModelDeployment,
+    cluster as cluster_api,
+    declared_cluster as declared_api,
+    replica as replica_api,
+    routing as routing_api,
+)
 from function.api.workload import Workload
 from function.recording.request import KINDS
 from tests.schema.crds import read, schema_of

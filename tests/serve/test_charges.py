@@ -13,8 +13,7 @@ import structlog
 
 from bench.fleets import Size, by_charges, fleet
 from function import dispatch
-from function.api import InferenceCluster, ModelReplica, devices
-from function.api import replica as replica_api
+from function.api import InferenceCluster, ModelReplica, devices, replica as replica_api
 from function.api.cluster import MAX_POOLS
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary.memory import Memory, Session

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from function.api.model import mapping
-from tests.replica import build as replicas
-from tests.replica import kserve_cluster
+from tests.replica import build as replicas, kserve_cluster
 from tests.simulate.chain import condition, place_of
 from tests.simulate.workers import BROKEN, Cluster, Refused, written
 from tests.support import build

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from example.caller import HERE as EXAMPLES
-from example.caller import ROOT
+from example.caller import HERE as EXAMPLES, ROOT
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import load
 from function.cli.worlds.memo import ParseMemo
@@ -22,10 +21,8 @@ from function.cli.worlds.workloads import replicas_of
 from function.cli.worlds.world import plan_all
 from tests.cluster import build as clusters
 from tests.replica import generate, provider
-from tests.routing import build as routes
-from tests.routing import generate as routing
-from tests.support import drive
-from tests.support import generate as worlds
+from tests.routing import build as routes, generate as routing
+from tests.support import drive, generate as worlds
 from tests.support.any_request import AnyRequest
 from tests.support.apply import apply
 from tests.support.world import World

@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.api.replica import CHARGE_SHAPE, DEPLOYMENT_LABEL, ModelReplica, charge, parse_charge
 from function.boundary import Unreadable

@@ -6,8 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.api.charge import DIGEST, ChargedShare, read_shares
 from function.deployment.snapshot.charges import MAX_REPLICAS, read_charged

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf import json_format, struct_pb2
 from google.protobuf.message import DecodeError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from function.api import InferenceCluster
 from function.api.cluster import POOL_FIELDS

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from function.api import InferenceClass, InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
-from function.api import cluster as cluster_api
-from function.api import replica as replica_api
+from function.api import (
+    InferenceClass,
+    InferenceCluster,
+    ModelCache,
+    ModelDeployment,
+    SchedulerConfig,
+    cluster as cluster_api,
+    replica as replica_api,
+)
 from function.boundary import PACKED
 from function.deployment.requirements import ROWS
 from function.recording import request as redact

@@ -20,8 +20,7 @@ from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
-from function.recording.request import KINDS as ALLOWED
-from function.recording.request import redacted_object
+from function.recording.request import KINDS as ALLOWED, redacted_object
 
 if TYPE_CHECKING:
     from function.cli.live import Target

@@ -18,8 +18,8 @@ from function.api import (
     ModelDeployment,
     ModelReplica,
     SchedulerConfig,
+    replica as replica_api,
 )
-from function.api import replica as replica_api
 from function.api.deployment import PlacementPolicy
 from function.api.names import NamespacedName
 from function.api.ownership import Owner

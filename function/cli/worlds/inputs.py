@@ -13,8 +13,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
-from function.api import replica as replica_api
+from function.api import (
+    InferenceClass,
+    InferenceCluster,
+    Malformed,
+    ModelCache,
+    ModelDeployment,
+    replica as replica_api,
+)
 from function.api.fault import path_of
 from function.boundary import PlainDocument
 from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND

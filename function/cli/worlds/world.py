@@ -15,8 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from function.api import Malformed, SchedulerConfig
-from function.api import replica as replica_api
+from function.api import Malformed, SchedulerConfig, replica as replica_api
 from function.api.model import string
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn

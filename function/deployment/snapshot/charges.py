@@ -21,8 +21,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
-from function.api import cluster as cluster_api
+from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool, cluster as cluster_api
 from function.api.charge import (
     Charged,
     ChargedShare,

@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
-from function.api import replica as replica_api
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, replica as replica_api
 from function.api.names import read_key
 from function.api.ownership import OwnReplica
 from function.api.replica import DEPLOYMENT_LABEL

@@ -22,8 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from function.api import ModelCache, ModelDeployment, ModelReplica, SchedulerConfig
-from function.api import replica as replica_api
+from function.api import ModelCache, ModelDeployment, ModelReplica, SchedulerConfig, replica as replica_api
 from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
 from function.api.ownership import Owner, OwnReplica, order

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from bench.encode import struct_of
-from function.api import InferenceClass, ModelCache, ModelDeployment, SchedulerConfig
-from function.api import cluster as cluster_api
-from function.api import replica as replica_api
+from function.api import (
+    InferenceClass,
+    ModelCache,
+    ModelDeployment,
+    SchedulerConfig,
+    cluster as cluster_api,
+    replica as replica_api,
+)
 from function.boundary import PACKED, Unreadable
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.scheduling_input import UnreadableCluster
