@@ -211,7 +211,11 @@ def completed(published: PublishedPool, declared: NodePool | None, cel_version: 
 
 def _device_parts(device: Device) -> list[Any]:
     content = [device.driver, device.attributes, device.capacity, device.allow_multiple_allocations]
-    return [device.name, device.claim, device.device_class_name, device.count, *content]
+    taints = sorted(str(taint) for taint in device.taints)
+    return [
+        *(device.name, device.claim, device.device_class_name, device.count, *content),
+        *([taints] if taints else []),
+    ]
 
 
 def canonical_text(parts: list[Any]) -> str:

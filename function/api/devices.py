@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from function.api.fault import Malformed, shown
 from function.api.model import ClaimKind, Model, Name, whole
+from function.api.taints import Taint
 from function.boundary import Packed
 from function.cel.subject import Subject, bind_device
 
@@ -105,6 +106,10 @@ Published = Annotated[int, BeforeValidator(whole), Field(ge=0, le=1_000_000)]
 """How many devices an entry has. The platform may publish an entry that has none; no class declares one."""
 
 
+MAX_DEVICE_TAINTS = 16
+"""Of a device (Kubernetes)."""
+
+
 class Device(Model):
     """One device entry of a node: so many equal devices of one driver on every node of the pool."""
 
@@ -116,6 +121,8 @@ class Device(Model):
     attributes: Attributes = {}
     capacity: Capacity = {}
     allow_multiple_allocations: bool = False
+    taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_DEVICE_TAINTS)] = ()
+    """They keep new claims off it that do not tolerate them."""
 
     @model_validator(mode="after")
     def _claimable(self) -> Device:

@@ -62,6 +62,7 @@ class Reason(Enum):
     DeviceSelectorError = "device selector error", Level.POOL, Nature.DOUBT
     SelectorCostExceeded = "selector cost exceeded", Level.POOL, Nature.DOUBT
     DeviceCountShort = "too few devices per node", Level.POOL, Nature.DEFINITE
+    UntoleratedDeviceTaint = "untolerated device taint", Level.POOL, Nature.DEFINITE
     DeviceContention = "device contention", Level.POOL, Nature.DEFINITE
     ClaimTooLarge = "claim too large", Level.POOL, Nature.DEFINITE
     ConstraintUnsatisfied = "constraint unsatisfied", Level.POOL, Nature.DEFINITE

@@ -1,15 +1,16 @@
-"""Taints and tolerations: the Kubernetes rule, for clusters.
+"""Taints and tolerations: the Kubernetes rule, for clusters and for devices.
 
 A taint keeps replicas away from a cluster (NoSchedule: new ones; NoExecute: all) unless tolerated. NoExecute
 is one of the few causes for which a running replica leaves (docs/how-it-schedules.md, Law 2), so the rule is
 taken over exactly, and what it does not know (`tolerationSeconds` of a cluster) does not exist here.
 
-Taints of devices are matched by the claim's allocator on the workload cluster; their tolerations are only
-passed on.
+Taints of devices gate new placements only, whatever their effect: the claim's allocator on the workload
+cluster takes no such device. What runs has its devices; evicting it for NoExecute is that cluster's business.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import model_validator
@@ -58,7 +59,7 @@ class Toleration(Model):
 
 
 class DeviceToleration(Toleration):
-    """A tolerated taint of a device, as a claim has it. The claim's allocator reads it, and nobody here."""
+    """A tolerated taint of a device, as a claim has it."""
 
     toleration_seconds: Whole | None = None
 
@@ -67,7 +68,20 @@ class DeviceToleration(Toleration):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
 
-def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
+def read_taints(stated: Iterable[Mapping[str, Any]]) -> tuple[Taint, ...]:
+    """Read the taints that somebody else published, sorted. One whose effect is another keeps nobody off."""
+    read = {
+        Taint(key=taint["key"], value=value if isinstance(value, str) else "", effect=taint["effect"])
+        for taint in stated
+        if taint.get("effect") in ("NoSchedule", "NoExecute")
+        and isinstance(taint.get("key"), str)
+        and taint["key"]
+        for value in (taint.get("value"),)
+    }
+    return tuple(sorted(read, key=str))
+
+
+def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> tuple[Taint, ...]:
     """The taints that no toleration covers, in a fixed order."""
     left = [taint for taint in taints if not any(toleration.tolerates(taint) for toleration in tolerations)]
     return tuple(sorted(left, key=str))

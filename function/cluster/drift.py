@@ -13,7 +13,8 @@ Rules:
   of its newest generation are there, else nothing is said of its node.
 - A node belongs to the pool whose label it carries. A pool scaled to zero has no node, which is not drift,
   nor has one that scales fewer than it may grow to.
-- Tainted devices do not count, whether a slice or a rule taints them. A taint of effect None is information.
+- Tainted devices do not count, whether a slice or a rule taints them, unless the class says that they have
+  that taint. A taint of effect None is information.
 - Claims are held against the devices that nobody declares, too: the allocator asks all of a class.
 - Devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
 
@@ -25,12 +26,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from function.api.model import mapping, mappings, number
 from function.api.names import POOL_LABEL
+from function.api.taints import Taint, read_taints
 from function.boundary import JsonObject
 from function.cel import CompileError, Subject, bind_device, compile_device
 from function.cel.library.quantity import quantity
@@ -49,6 +51,7 @@ WEIGHTS = {
     "AttributeDiffers": DOUBTFUL,
     "ClassWider": DOUBTFUL,
     "DevicesTainted": CAPACITY,
+    "TaintMissing": CAPACITY,
     "NodesCordoned": CAPACITY,
     "NodesShort": CAPACITY,
     "NodesUnlabelled": CAPACITY,
@@ -102,10 +105,14 @@ class PublishedDevice:
     name: str
     attributes: Mapping[str, JsonObject]
     capacity: Mapping[str, JsonObject]
-    tainted: str
-    """The taint that keeps pods off it, `key=value:effect`; empty where there is none."""
+    taints: tuple[Taint, ...]
+    """Those that keep pods off it, sorted."""
     pool: str = ""
     """The pool of its slice, which its driver names."""
+
+    def unexpected(self, expected: Collection[Taint]) -> tuple[Taint, ...]:
+        """Return the taints that nobody expects of it."""
+        return tuple([taint for taint in self.taints if taint not in expected])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,7 @@ def drift(
             cordoned.add(str(metadata.get("name")))
     devices_by_node = {}
     for name, has in read_nodes(slices).items():
-        by_driver = {driver: _tainted_by(rules, devices) for driver, devices in has.by_driver.items()}
+        by_driver = {driver: tainted_by(rules, devices) for driver, devices in has.by_driver.items()}
         devices_by_node[name] = replace(has, by_driver=by_driver)
     selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
     # A node that has the label of some pool is no stranger, if only of one that the cluster does not declare.
@@ -223,6 +230,7 @@ def _pool(
             (node, has.by_driver[driver]) for node, has in inventories if has and driver in has.by_driver
         ]
         findings |= set(_entry(name, entry, published))
+        findings |= set(_taints_missing(name, entry, published))
     off = [node for node in members if node in cordoned]
     if off:
         findings.add(
@@ -328,31 +336,34 @@ def _claimed(rules: LiveRules) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield where, (*of_class, *_expressions(way))
 
 
-def _tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
+def tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
     """Return the devices, with what rules taint."""
     return tuple(
         replace(
             device,
-            tainted=device.tainted
-            or first_taint(
-                mapping(mapping(rule.get("spec")).get("taint"))
-                for rule in rules.taints
-                if _is_hit(rule, device)
+            taints=read_taints(
+                [
+                    *(taint.model_dump() for taint in device.taints),
+                    *(
+                        mapping(mapping(rule.get("spec")).get("taint"))
+                        for rule in rules.taints
+                        if _is_hit(rule, device)
+                    ),
+                ]
             ),
         )
         for device in devices
     )
 
 
-def first_taint(taints: Iterable[JsonObject]) -> str:
-    """The first taint that keeps pods off a device, as kubectl writes it; empty where none does."""
-    named = (
-        "".join((str(taint.get("key")), f"={value}" if value else "", f":{taint.get('effect')}"))
-        for taint in taints
-        if taint.get("effect") != "None"
-        for value in (taint.get("value"),)
-    )
-    return min(named, default="")
+def taints_of(entry: JsonObject) -> tuple[Taint, ...]:
+    """Return the taints that a published entry says its devices have."""
+    return read_taints(mappings(entry.get("taints")))
+
+
+def first_taint(devices: Iterable[PublishedDevice], expected: Collection[Taint]) -> str:
+    """Return the first taint of some devices that nobody expects, as kubectl writes it; empty for none."""
+    return min((str(taint) for device in devices for taint in device.unexpected(expected)), default="")
 
 
 def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
@@ -369,10 +380,11 @@ def _entry(
     pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
     """Hold a claimable entry against every node whose slices are known; the worst node is named."""
-    name, count = str(entry.get("name")), number(entry.get("count"), 1)
+    name, count, expected = str(entry.get("name")), number(entry.get("count"), 1), taints_of(entry)
     short: list[tuple[int, str, str]] = []
     for node, devices in inventories:
-        able = [device for device in devices if not device.tainted and type_fits(entry, device)]
+        of_kind = [device for device in devices if type_fits(entry, device)]
+        able = [device for device in of_kind if not device.unexpected(expected)]
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
         for device in fitting or able:
             declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
@@ -390,13 +402,24 @@ def _entry(
                 has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
                 text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
                 yield Drift(pool, "AttributeDiffers", text)
-        taint = min((device.tainted for device in devices if device.tainted), default="")
-        short.append((len(fitting), node, taint))
+        short.append((len(fitting), node, first_taint(devices, expected)))
     if short:
-        fewest, node, taint = min(short)
-        tainted = f", others have the taint {taint}" if taint else ""
+        fewest, node, unexpected = min(short)
+        tainted = f", others have the taint {unexpected}" if unexpected else ""
         text = f"{name}: class has {count}, {fewest} satisfy it (node {node}{tainted})"
         yield Drift(pool, "DeviceCountShort", text)
+
+
+def _taints_missing(
+    pool: str, entry: JsonObject, inventories: Iterable[tuple[str, tuple[PublishedDevice, ...]]]
+) -> Iterator[Drift]:
+    """Taints that the class states and that no device of a node has: new replicas keep off for nothing."""
+    for node, devices in inventories:
+        of_kind = [device for device in devices if type_fits(entry, device)]
+        for taint in taints_of(entry) if of_kind else ():
+            if not any(taint in device.taints for device in of_kind):
+                text = f"{entry.get('name')}: class has {taint}, no device does (node {node})"
+                yield Drift(pool, "TaintMissing", text)
 
 
 def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
@@ -487,7 +510,7 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
                         str(device.get("name")),
                         mapping(content.get("attributes")),
                         mapping(content.get("capacity")),
-                        tainted=first_taint(mappings(content.get("taints"))),
+                        taints=read_taints(mappings(content.get("taints"))),
                         pool=str(mapping(spec.get("pool")).get("name")),
                     )
                 )

@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 
 from function.api.declared_cluster import DeclaredPool
 from function.api.model import condition_of, mapping, mappings, number, plain_of, string
-from function.api.taints import GPU_TOLERATION, Taint, Toleration, untolerated
+from function.api.taints import GPU_TOLERATION, Toleration, read_taints, untolerated
 from function.api.text import counted, listed
 from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable
 from function.cluster.drift import (
     NodeDevices,
-    PublishedDevice,
     carries,
+    first_taint,
     node_labels_of,
     read_nodes,
+    taints_of,
     type_fits,
 )
 from function.cluster.names import NODES, REQUIRED, SLICES, observes_capacity
@@ -225,11 +226,6 @@ def _fault(
         return "is not Ready"
     if spec.get("unschedulable") is True:
         return "is cordoned"
-    taints = tuple(
-        Taint(key=taint["key"], value=string(taint.get("value")), effect=taint["effect"])
-        for taint in mappings(spec.get("taints"))
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and string(taint.get("key"))
-    )
     tolerations = []
     for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
         try:
@@ -237,7 +233,7 @@ def _fault(
             tolerations.append(Toleration.parse(stated))
         except ValueError:
             continue  # The API server takes no such toleration, so no pod has it.
-    repelling = untolerated(taints, tuple(tolerations))
+    repelling = untolerated(read_taints(mappings(spec.get("taints"))), tolerations)
     if repelling:
         return f"has the taint {repelling[0]}"
     name = string(metadata.get("name"))
@@ -258,17 +254,19 @@ def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewh
             continue
         if has is None or driver not in has.by_driver:
             return f"has no ResourceSlice of {driver}"
-        able = [device for device in has.by_driver[driver] if not device.tainted]
-        if len(able) < wanted[driver]:
-            return _short(driver, len(able), wanted[driver], has.by_driver[driver])
-        for entry in claimed:
-            count = number(entry.get("count"), 1)
-            fitting = sum(type_fits(entry, device) for device in able)
-            if entry.get("driver") == driver and fitting < count:
-                return _short(string(entry.get("name")) or driver, fitting, count, has.by_driver[driver])
+        devices, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]
+        anywhere = {taint for entry in of_driver for taint in taints_of(entry)}
+        able = sum(not device.unexpected(anywhere) for device in devices)
+        if able < wanted[driver]:
+            return _short(driver, able, wanted[driver], first_taint(devices, anywhere))
+        for entry in of_driver:
+            count, expected = number(entry.get("count"), 1), taints_of(entry)
+            fitting = sum(type_fits(entry, one) and not one.unexpected(expected) for one in devices)
+            if fitting < count:
+                what = string(entry.get("name")) or driver
+                return _short(what, fitting, count, first_taint(devices, expected))
     return ""
 
 
-def _short(what: str, able: int, wanted: int, devices: Iterable[PublishedDevice]) -> str:
-    taint = min((device.tainted for device in devices if device.tainted), default="")
+def _short(what: str, able: int, wanted: int, taint: str) -> str:
     return f"has {able} of {wanted} {what}" + (f", others have the taint {taint}" if taint else "")

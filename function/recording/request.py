@@ -187,6 +187,7 @@ _NAMED = fields("name")
 _FABRIC: Mapping[str, Allowed] = {**fields("type"), "infiniband": fields("fabric")}
 _DEVICE: Mapping[str, Allowed] = {
     **fields("name", "claim", "driver", "deviceClassName", "count", "allowMultipleAllocations"),
+    "taints": fields("key", "value", "effect"),
     "attributes": subtree,
     "capacity": subtree,
 }

@@ -6,8 +6,9 @@ Rules. What decides whether a pool admits pods must live here; the mathematics i
 2. A pod may bind any device that its claim selects. Which entries of the pool those are is found out with
    the selectors and the constraints that are stamped on it, where its class has several entries there.
 3. What cannot be told is counted against the set. A selector that gives no answer may select the entry, and
-   may not; a claim that no entry satisfies may hold any device of its class; a claim of a class that the
-   pool does not publish fills a node. None counts for more than the node that it would hold otherwise.
+   may not; so may an entry with a taint be held, by a pod that began before it or tolerates it. A claim that
+   no entry satisfies may hold any device of its class; a claim of a class that the pool does not publish
+   fills a node. None counts for more than the node that it would hold otherwise.
 
 Theory of operation
 A claim names so many devices of a class; its selectors say of which entries (`ClaimPart`). A constraint
@@ -232,7 +233,7 @@ class PoolDevices:
 
     @staticmethod
     def _selects(claim: Claim, device: Device) -> bool | None:
-        """Ask the selectors of a claim in order, as Kubernetes does; None: there is no answer."""
+        """Ask the selectors of a claim in order, as Kubernetes does; None: it may be bound, and may not."""
         for selector in claim.selectors:
             try:
                 outcome = compile_device(selector).evaluate(device.subject, MAX_UNITS)
@@ -240,7 +241,7 @@ class PoolDevices:
                 return None
             if outcome.kind != "match":
                 return False if outcome.kind == "nomatch" else None
-        return True
+        return None if device.taints else True
 
     def _choices(self, pod: PodClaims, selected: Sequence[Sequence[int]]) -> Iterator[Binding]:
         """Every binding: one for each choice of the values that devices share, one where they share none."""

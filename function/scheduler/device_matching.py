@@ -9,8 +9,9 @@ Claimability is a constraint inside the search: where some assignment claims a d
 of those is taken, so a Synthetic entry listed first never hides a DRA entry that would do.
 
 The cluster's allocator has rules of its own, which gate new placements only. A selector that errs on a device
-of the claim's class stops the pod on every node, so no entry of that class is an option. A claim is bounded.
-It is written narrowest first, because the allocator takes the requests in order and gives up after a while.
+of the claim's class stops the pod on every node, so no entry of that class is an option. A device with a
+taint is none for a request that does not tolerate it. A claim is bounded. It is written narrowest first,
+because the allocator takes the requests in order and gives up after a while.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from function.api.deployment import DeviceRequest, Member, SubRequest
 from function.api.devices import Device, Values, values_of
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.api.replica import StampedRequest
+from function.api.taints import untolerated
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.selectors import Evaluations, Probe, gap
 
@@ -237,6 +239,13 @@ class _Rules(NamedTuple):
     """Whether the bounds of a claim are held."""
     several: bool = False
     """Whether a request takes its devices from all entries of a class that it may, or from one of them."""
+    tainted: bool = False
+    """Whether taints of devices are passed over."""
+
+    def tolerates(self, sub: SubRequest, device: Device) -> bool:
+        """Tell whether taints let a request have a device. What a claim was stamped with, it has."""
+        free = self.tainted or self.allowed is not None or not device.taints
+        return free or not untolerated(device.taints, sub.tolerations)
 
 
 def _options(
@@ -250,6 +259,7 @@ def _options(
             for entry, device in enumerate(devices)
             if (rules.allowed is None or rules.allowed(request, sub, device))
             and evaluations.probe(sub, device).kind == "match"
+            and rules.tolerates(sub, device)
             and not (device.claimable and rules.bounded and _too_large(member, sub))
             and (rules.allowed is not None or _erring(evaluations, sub, device, devices) is None)
         ]
@@ -524,14 +534,14 @@ def _why_not_together(
     budget: Budget,
     options: list[list[Option]] | None,
 ) -> Rejection:
-    """Each request fits alone, not together: for want of devices, or because of a constraint or a bound.
+    """Each request fits alone, not together: for want of devices, a constraint, a bound, or for taints.
 
     `options` are those of every request, where constraints cannot change them.
     """
 
-    def fits(constraints: Constraints, *, bounded: bool) -> bool:
-        looser = rules._replace(constraints=constraints, bounded=bounded, several=True)
-        same = options if bounded == rules.bounded else None
+    def fits(constraints: Constraints, *, bounded: bool, tainted: bool = False) -> bool:
+        looser = rules._replace(constraints=constraints, bounded=bounded, several=True, tainted=tainted)
+        same = options if bounded == rules.bounded and not tainted else None
         search = _Assignment(evaluations, member, devices, looser, budget, options=same)
         return search.first(claiming=False) is not None
 
@@ -544,7 +554,15 @@ def _why_not_together(
         return Rejection(
             Reason.ClaimTooLarge, request=together, detail=f"{counts}, a claim holds {MAX_CLAIMED}"
         )
+    taints = sorted({str(taint) for device in devices for taint in device.taints})
+    if taints and fits(rules.constraints, bounded=rules.bounded, tainted=True):
+        detail = f"{counts}; the others have {_shown(taints)}"
+        return Rejection(Reason.UntoleratedDeviceTaint, request=together, detail=detail)
     return Rejection(Reason.DeviceContention, request=together, detail=counts)
+
+
+def _shown(taints: Sequence[str]) -> str:
+    return f"{{{', '.join(taints)}}}"
 
 
 _DEEPEST_LAST = ("nomatch", "error", "cost", "match")
@@ -646,6 +664,13 @@ def _not_covered(
     too_large = _too_large(member, sub)
     if too_large:
         return said._replace(reason=Reason.ClaimTooLarge, detail=too_large)
+    left = [taint for other in group for taint in untolerated(other.taints, sub.tolerations)]
+    free = sum(other.count for other in group if not untolerated(other.taints, sub.tolerations))
+    if left and free < sub.count:
+        taints = sorted({str(taint) for taint in left})
+        return said._replace(
+            reason=Reason.UntoleratedDeviceTaint, detail=_shown(taints), needs=sub.count, free=free
+        )
     return said._replace(reason=Reason.ConstraintUnsatisfied, detail=_no_common(member), device="")
 
 

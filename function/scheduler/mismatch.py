@@ -107,7 +107,8 @@ def _why(
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Deviation(None, detail, answer)
-    if free is not None:
+    # A taint came later than what runs there, so it is no change of the devices.
+    if free is not None and free.reason is not Reason.UntoleratedDeviceTaint:
         return Deviation(Mismatch.DevicesChanged, _described(pool, free))  # M3
     return Deviation(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
 

@@ -39,6 +39,19 @@ MOST = 32
 """Devices, and selectors of a request or constraints, that Kubernetes takes in one claim."""
 
 
+def _repels(sub: SubRequest, device: Device) -> bool:
+    """Tell if a device has a taint that the request does not tolerate; its effect does not matter."""
+    return any(
+        not any(
+            (toleration.effect is None or toleration.effect == taint.effect)
+            and (not toleration.key or toleration.key == taint.key)
+            and (toleration.operator == "Exists" or toleration.value == taint.value)
+            for toleration in sub.tolerations
+        )
+        for taint in device.taints
+    )
+
+
 class Chosen(NamedTuple):
     """One request with the devices that cover it."""
 
@@ -126,7 +139,11 @@ def _agree(
 
 def _choices(name: str, sub: SubRequest, devices: tuple[Device, ...], *, new: bool) -> Iterator[Chosen]:
     """Every choice of devices for one way of a request: of one entry, or of several that one claim binds."""
-    matching = [at for at, device in enumerate(devices) if _matches(sub, device)]
+    matching = [
+        at
+        for at, device in enumerate(devices)
+        if _matches(sub, device) and not (new and _repels(sub, device))
+    ]
     for at in matching:
         device = devices[at]
         same = (device.driver, device.device_class_name)

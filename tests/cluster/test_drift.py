@@ -56,6 +56,20 @@ WHOLE = [resource_slice("n1", devices(H200, 2))]
             "tainted devices do not count",
         ),
         (
+            published({"taints": [{"key": "broken", "effect": "NoSchedule"}]}),
+            [resource_slice("n1", devices(H200, 2, taints=[{"key": "broken", "effect": "NoSchedule"}]))],
+            NODE,
+            set(),
+            "nor are they missing where the class says that they have the taint",
+        ),
+        (
+            published({"taints": [{"key": "broken", "effect": "NoSchedule"}]}),
+            WHOLE,
+            NODE,
+            {"TaintMissing"},
+            "the class has a taint that no device has",
+        ),
+        (
             published({"capacity": {"memory": {"value": "141Gi"}}}),
             WHOLE,
             NODE,

@@ -45,6 +45,11 @@ BY_REASON = {
     "NoGatewayAddress": ("ClusterGateway", "once cluster here has a gateway address", 1),
     "ClusterNotReady": ("ClusterReady", "once cluster here is Ready", 1),
     "ClusterSelectorMismatch": ("SelectLabel", "select tier=dev instead of prod (here)", 1),
+    "UntoleratedDeviceTaint": (
+        "TolerateDeviceTaint",
+        "tolerate the device taint burn-in=yes:NoSchedule in request gpu (here)",
+        1,
+    ),
     "DeviceCountShort": ("LowerCount", "ask for 4 instead of 8 devices in request gpu", 1),
     "NoMatchingDevice": (
         "RelaxSelector",

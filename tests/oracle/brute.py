@@ -31,7 +31,9 @@ def ways(request: Plain) -> list[Plain]:
 def matches(way: Plain, device: Plain) -> bool:
     wants = way[WANTS]
     kind = device["attributes"]["kind"]["string"]
-    return wants["driver"] == device["driver"] and wants.get("kind", kind) == kind
+    suits = wants["driver"] == device["driver"] and wants.get("kind", kind) == kind
+    tolerated = {tolerance["key"] for tolerance in way.get("tolerations", ())}
+    return suits and {taint["key"] for taint in device.get("taints", ())} <= tolerated
 
 
 def values(device: Plain, attribute: str) -> set[str]:

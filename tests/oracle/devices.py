@@ -60,7 +60,7 @@ def held(member: Plain, pool: Pool, engine: tuple[str, str]) -> Held:
         return Held(engine, (), ())
     alone = all(len(listed) == 1 for listed in of_class)
     said = [
-        {at: len(listed) == 1 or matching.meaning(request, there[at]) for at in listed}
+        {at: len(listed) == 1 or _selected(request, there[at]) for at in listed}
         for request, listed in zip(requests, of_class, strict=True)
     ]
     may = [[at for at, answer in row.items() if answer is not False] for row in said]
@@ -76,6 +76,12 @@ def held(member: Plain, pool: Pool, engine: tuple[str, str]) -> Held:
         for at in range(len(there))
     ]
     return Held(engine, ways, (tuple(map(min, most, counts)),))
+
+
+def _selected(request: Plain, device: Plain) -> bool | None:
+    """Say whether a request may bind a device; of one with a taint that is not known."""
+    said = matching.meaning(request, device)
+    return None if said and device.get("taints") else said
 
 
 def _ways(numbers: Sequence[int], chosen: Sequence[list[int]], counts: list[int]) -> Pod:

@@ -82,7 +82,11 @@ def assignments(member: Plain, pool: Pool, *, new: bool = True) -> Iterator[Assi
 def _choices(request: Plain, pool: Pool, *, new: bool) -> Iterator[Choice]:
     """Yield every choice of devices for one request: of one entry, or of several that one claim may bind."""
     count = request.get("count", 1)
-    matching = [device for device in pool.devices if meaning(request, device)]
+    matching = [
+        device
+        for device in pool.devices
+        if meaning(request, device) and not (new and tainted(request, device))
+    ]
     for device in matching:
         group = [other for other in matching if _together(device, other)]
         if new and _claimed(device) and aborted(request, device, pool):
@@ -96,6 +100,21 @@ def _choices(request: Plain, pool: Pool, *, new: bool) -> Iterator[Choice]:
                 if sum(numbers) == count and sum(map(bool, numbers)) > 1:
                     taken = [(d, n) for d, n in zip(group, numbers, strict=True) if n]
                     yield Choice(tuple(taken), bindable)
+
+
+def tainted(request: Plain, device: Plain) -> bool:
+    """Say whether a taint of a device keeps a request off it that is to be allocated anew."""
+    return any(
+        not any(
+            tolerated.get("effect") in (None, taint["effect"])
+            and tolerated.get("key") in (None, "", taint["key"])
+            and (
+                tolerated.get("operator") == "Exists" or tolerated.get("value", "") == taint.get("value", "")
+            )
+            for tolerated in request.get("tolerations", ())
+        )
+        for taint in device.get("taints", ())
+    )
 
 
 def aborted(request: Plain, device: Plain, pool: Pool) -> bool:

@@ -53,6 +53,8 @@ def _device(draw: random.Random, number: int) -> Plain:
     made["attributes"] = {"kind": {"string": draw.choice(("x", "y"))}}
     if draw.random() < 0.75:
         made["attributes"][ROOT] = _attribute(draw)
+    if draw.random() < 0.15:
+        made["taints"] = [{"key": draw.choice(("burn-in", "xid")), "effect": "NoSchedule"}]
     if draw.random() < 0.2:
         return made | {"claim": "Synthetic"}
     return made | {"deviceClassName": driver}
@@ -92,7 +94,10 @@ def _way(draw: random.Random) -> Plain:
     selectors = [{"cel": f'device.driver == "{driver}"'}]
     if kind:
         selectors.append({"cel": f'device.attributes["{driver}"].kind == "{kind}"'})
-    return {"count": draw.choice((1, 1, 1, 2, 4)), "selectors": selectors, WANTS: wants}
+    made = {"count": draw.choice((1, 1, 1, 2, 4)), "selectors": selectors, WANTS: wants}
+    if draw.random() < 0.15:
+        made["tolerations"] = [{"key": "burn-in", "operator": "Exists"}]
+    return made
 
 
 def _request(draw: random.Random, number: int) -> Plain:

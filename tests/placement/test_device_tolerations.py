@@ -1,4 +1,4 @@
-"""tolerations of a device request: they reach the claim, and choose no cluster."""
+"""taints of devices and tolerations of requests: what is new keeps off, what runs stays, claims have them."""
 
 from __future__ import annotations
 
@@ -80,3 +80,72 @@ def test_what_is_wrong_is_named(stated: Plain, said: str) -> None:
     request = {"name": "gpu", **stated} if "firstAvailable" in stated else build.request("gpu", 1) | stated
     with pytest.raises(ValueError, match=said):
         ModelDeployment.parse(ask(engines=[build.engine(members=[build.member(devices=[request])])]))
+
+
+TAINT: Plain = {"key": "gpu.example.com/burn-in", "effect": "NoSchedule"}
+EVICTING: Plain = {"key": "xid", "value": "79", "effect": "NoExecute"}
+PLACED: list[tuple[list[Plain], list[Plain], str, str]] = [
+    ([build.gpu(8) | {"taints": [TAINT]}], [], "UntoleratedDeviceTaint", "nobody tolerates it"),
+    ([build.gpu(8) | {"taints": [TAINT]}], [BURN_IN], "", "the request tolerates it"),
+    ([build.gpu(8) | {"taints": [TAINT]}], [{"operator": "Exists"}], "", "it tolerates everything"),
+    ([build.gpu(8) | {"taints": [EVICTING]}], [], "UntoleratedDeviceTaint", "whatever its effect"),
+    ([build.gpu(8) | {"taints": [EVICTING]}], [SOON], "", "with its value"),
+    (
+        [build.gpu(8) | {"taints": [EVICTING]}],
+        [{**SOON, "value": "80"}],
+        "UntoleratedDeviceTaint",
+        "another value",
+    ),
+    (
+        [build.gpu(8) | {"taints": [TAINT, EVICTING]}],
+        [BURN_IN],
+        "UntoleratedDeviceTaint",
+        "one of two is tolerated",
+    ),
+    ([build.gpu(4, name="old") | {"taints": [TAINT]}, build.gpu(4)], [], "", "another entry will do"),
+    (
+        [build.gpu(4, name="old") | {"taints": [TAINT]}, build.gpu(3)],
+        [],
+        "UntoleratedDeviceTaint",
+        "three are left of seven",
+    ),
+    ([build.gpu(3) | {"taints": [TAINT]}], [], "DeviceCountShort", "there are too few, tainted or not"),
+    ([], [], "NoMatchingDevice", "none"),
+]
+
+
+def placed(devices: list[Plain], tolerations: list[Plain], accounting: str = "Node", **more: Any) -> Any:
+    stated = build.request("gpu", 4) | ({"tolerations": tolerations} if tolerations else {})
+    asked = build.deployment(engines=[build.engine(members=[build.member(devices=[stated])])], **more)
+    pool = build.pool("p0", 2, devices) | {"accounting": accounting}
+    return run(World(asked, [build.cluster("a", [pool])]))
+
+
+@pytest.mark.parametrize(("devices", "tolerations", "code", "reason"), PLACED, ids=[row[3] for row in PLACED])
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+def test_a_tainted_device_is_no_candidate_for_what_does_not_tolerate_it(
+    devices: list[Plain], tolerations: list[Plain], code: str, reason: str, accounting: str
+) -> None:
+    answer = placed(devices, tolerations, accounting)
+    rejected = answer.decision.rejections
+    assert len(answer.replicas) == (not code), reason
+    assert (rejected["a"].reason.name if rejected else "") == code, reason
+
+
+def test_pods_that_may_hold_a_tainted_device_are_counted_as_if_they_did() -> None:
+    """4 + 4 GPUs of one class serve two pods of 4; with a taint on four of them, one."""
+    entries = [build.gpu(4, name="a"), build.gpu(4, name="b")]
+    assert len(placed(entries, [], "Device", replicas=4).replicas) == 4
+    entries[0]["taints"] = [TAINT]
+    assert len(placed(entries, [], "Device", replicas=4).replicas) == 2
+
+
+def test_what_runs_on_a_device_that_is_tainted_later_stays() -> None:
+    """Law 2: a new taint is doubt on a pinned pool, and no mismatch, though another cluster has room."""
+    asked = ask(engines=[build.engine(members=[build.member(devices=[build.request("gpu", 4)])])])
+    tainted = [build.pool("p0", 2, [build.gpu(8) | {"taints": [EVICTING]}])]
+    fleet = [build.cluster("a", tainted), build.cluster("b", [build.pool("p0", 2)])]
+    running = build.replica(asked, "a", 0, pools="p0", ready=True)
+    answer = run(World(asked, fleet, [running], build.observed(running)))
+    assert [replica["spec"]["clusterName"] for replica in answer.replicas.values()] == ["a"]
+    assert not answer.decision.dropped

@@ -506,6 +506,14 @@ BAD = [
         "does not match",
         "not a quantity",
     ),
+    bad(
+        "InferenceClass",
+        "spec.devices.0.taints",
+        [{"key": "burn-in", "effect": "None"}],
+        "not one of",
+        "a taint that only informs is none",
+    ),
+    bad("InferenceClass", "spec.devices.0.taints", [{"effect": "NoSchedule"}], "key", "a taint has a key"),
     bad("InferenceClass", "spec.devices", DELETE, "devices are stated, or taken", "a class of nothing"),
     *(
         bad(kind, path, {name: value}, f"{name} is a whole number of cents", f"a price: {value}, of {kind}")

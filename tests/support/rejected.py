@@ -179,6 +179,15 @@ def count_short() -> Case:
     return Case(one(made, small), "1 too few devices per node (gpu: needs 8, has 4)")
 
 
+def device_taint() -> Case:
+    made = wants(build.request("gpu", 8))
+    burning = build.gpu(8) | {"taints": [{"key": "burn-in", "value": "yes", "effect": "NoSchedule"}]}
+    return Case(
+        one(made, here(build.pool("p", 2, [burning]))),
+        "1 untolerated device taint (gpu: {burn-in=yes:NoSchedule}, needs 8, has 0)",
+    )
+
+
 def contention() -> Case:
     made = wants(build.request("gpu", 6), build.request("draft", 4))
     return Case(one(made), "1 device contention (gpu+draft: gpu takes 6, draft takes 4)")
@@ -283,6 +292,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "DeviceSelectorError": device_error,
     "SelectorCostExceeded": too_costly,
     "DeviceCountShort": count_short,
+    "UntoleratedDeviceTaint": device_taint,
     "DeviceContention": contention,
     "ClaimTooLarge": too_large,
     "ConstraintUnsatisfied": constraint,

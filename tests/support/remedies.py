@@ -57,6 +57,12 @@ def _any_device(world: World, cluster: Plain) -> None:
                 device["selectors"] = [{"cel": "true"}]
 
 
+def _untainted(world: World, cluster: Plain) -> None:
+    for pool in cluster["status"]["gpuPools"]:
+        for device in pool["devices"]:
+            device.pop("taints", None)
+
+
 def _claimable(world: World, cluster: Plain) -> None:
     for pool in cluster["status"]["gpuPools"]:
         for device in pool["devices"]:
@@ -111,6 +117,7 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
     "NoMatchingDevice": _any_device,
     "DeviceSelectorError": _any_device,
     "DeviceCountShort": _counts,
+    "UntoleratedDeviceTaint": _untainted,
     "DeviceContention": _counts,
     "NothingClaimable": _claimable,
     "NoSinglePool": _one_pool,

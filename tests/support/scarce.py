@@ -58,6 +58,15 @@ def tolerate(made: World, key: str, value: str, effect: str) -> None:
     spec["tolerations"] = [*spec["tolerations"], {"key": key, "value": value, "effect": effect}]
 
 
+def tolerate_devices(made: World, request: str, taints: list[Plain]) -> None:
+    """Add tolerations of device taints to a request."""
+    for engine in made.deployment["spec"]["template"]["spec"]["engines"]:
+        for member in engine["members"]:
+            for asked in member.get("nodeSelector", {}).get("devices", ()):
+                if asked["name"] == request:
+                    asked["tolerations"] = [*asked.get("tolerations", ()), *taints]
+
+
 def add_nodes(made: World, name: str, pool: str, nodes: int) -> None:
     """Add nodes to a pool as it is published."""
     for manifest in cluster_of(made, name)["status"]["gpuPools"]:
@@ -116,6 +125,7 @@ APPLY: dict[str, Callable[[World, Plain], None]] = {
     "AddNodes": lambda made, hint: add_nodes(made, hint["cluster"], hint["pool"], hint["nodes"]),
     "FreeNodes": free,
     "TolerateTaint": lambda made, hint: tolerate(made, hint["key"], hint["value"], hint["effect"]),
+    "TolerateDeviceTaint": lambda made, hint: tolerate_devices(made, hint["request"], hint["taints"]),
     "CorrectSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
     "RelaxSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
     "LowerCount": lambda made, hint: lower(made, hint["request"], hint["from"], hint["to"]),

@@ -298,6 +298,36 @@ def _tolerated(taint: Taint, clusters: list[str], cost: Effort) -> InputChange:
     return InputChange("TolerateTaint", cost, text, apply, facts, group=f"taint {taint}")
 
 
+def device_taints(context: ProposalContext) -> Iterator[InputChange]:
+    """Tolerate, in one request, the taints of devices that alone keep most clusters out."""
+    kept_out: dict[tuple[str, tuple[Taint, ...]], list[str]] = defaultdict(list)
+    for cluster, rejection in context.headed(Reason.UntoleratedDeviceTaint):
+        for leaf in rejection.leaves:
+            sub, device = _sub_request(context.inputs, leaf), _device(cluster, leaf)
+            if leaf.reason is Reason.UntoleratedDeviceTaint and sub is not None and device is not None:
+                kept_out[leaf.request, untolerated(device.taints, sub.tolerations)].append(cluster.name)
+    for (request, taints_left), names in _widest(kept_out, str):
+        clusters = sorted(set(names))
+        yield _device_tolerated(request, taints_left, clusters)
+
+
+def _device_tolerated(request: str, left: tuple[Taint, ...], clusters: list[str]) -> InputChange:
+    stated = [taint.model_dump(by_alias=True, exclude_defaults=True) for taint in left]
+
+    def edit(plain: JsonObject) -> None:
+        for asked in requests_in(plain):
+            if asked.get("name") == request:
+                asked["tolerations"] = [*asked.get("tolerations", ()), *stated]
+
+    named = ", ".join(map(str, left))
+    text = f"tolerate the device taint {named} in request {request} ({listed(clusters, CHANGES_PER_KIND)})"
+    facts = {"request": request, "taints": stated, "clusters": clusters[:CHANGES_PER_KIND]}
+    return InputChange(
+        *("TolerateDeviceTaint", Effort.TOLERATE, text, lambda inputs: edited(inputs, edit), facts),
+        group=f"device taint {named}",
+    )
+
+
 def labels(context: ProposalContext) -> Iterator[InputChange]:
     """Ask for the other value of the one label that alone keeps most clusters out."""
     wanted = context.inputs.deployment.template.cluster_selector.match_labels
@@ -532,6 +562,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
     hydration,
     limits,
     taints,
+    device_taints,
     holders,
     counts,
     readiness,
