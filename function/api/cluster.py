@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 from pydantic import Field, model_validator
 
@@ -32,7 +32,9 @@ from function.api.model import (
     Stack,
     condition,
     mapping,
+    mappings,
     number,
+    string,
 )
 from function.api.taints import Taint
 from function.api.text import latest, seconds_of
@@ -269,6 +271,17 @@ class ClusterStatus(Model):
     attributes: Attributes | None = None
     heartbeat: Any = None
     """When the cluster was last seen alive; whatever stands there, it is no fault of the cluster."""
+    gives_way: Any = None
+    """Replicas that give way here; a list, also an empty one, says that the cluster arbitrates."""
+
+
+class NamedVictim(NamedTuple):
+    """A replica that a cluster names to give way, and to whom."""
+
+    uid: str
+    to: str
+    """Namespace and name of the deployment that preempts, with a slash."""
+    class_name: str
 
 
 class InferenceCluster(Model):
@@ -380,6 +393,8 @@ class InferenceCluster(Model):
             parts.append({"exceeded": sorted(self.exceeded)})
         if self.awaiting:
             parts.append({"awaiting": sorted(self.awaiting)})
+        if self.arbitrates:
+            parts.append({"givesWay": sorted(self.gives_way.values())})
         return canonical_text(parts)
 
     @cached_property
@@ -408,6 +423,21 @@ class InferenceCluster(Model):
     def awaiting(self) -> frozenset[str]:
         """The pools that hold more than is there yet, as far as the cluster says so."""
         return frozenset(pool.name for pool in self.published if mapping(pool.usable).get("awaiting") is True)
+
+    @property
+    def arbitrates(self) -> bool:
+        """Tell whether the cluster says which replicas give way to those that preempt."""
+        return self.status is not None and isinstance(self.status.gives_way, list)
+
+    @cached_property
+    def gives_way(self) -> dict[str, NamedVictim]:
+        """The replicas that are named to give way, by uid. An entry that cannot be read names nobody."""
+        named = mappings(self.status.gives_way) if self.status else []
+        entries = [
+            NamedVictim(*(string(entry.get(field)) for field in ("uid", "to", "priorityClassName")))
+            for entry in named
+        ]
+        return {entry.uid: entry for entry in entries if all(entry)}
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:
@@ -488,6 +518,7 @@ SHAPE: Shape = {
     "status": {
         "conditions": {"type": None, "status": None, "lastTransitionTime": None},
         "heartbeat": None,
+        "givesWay": None,
         "gateway": {"address": None},
         "gpuPools": POOL_FIELDS,
         "attributes": None,

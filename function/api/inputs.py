@@ -128,6 +128,8 @@ class PriorityClass(StepInput):
     value: Annotated[Whole, Field(ge=1, le=1_000_000_000)]
     namespaces: tuple[Name, ...] | None = None
     """The namespaces whose deployments may name it; every one where it is not set."""
+    preempts: Flag = False
+    """Whether its waiting replicas may make those of lower classes give way."""
 
 
 Amount = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
@@ -214,6 +216,21 @@ class SchedulerConfig(StepInput):
             )
         return self
 
+    @model_validator(mode="after")
+    def _preemption_yields(self) -> SchedulerConfig:
+        name = next((listed.name for listed in self.priority_classes if listed.preempts), "")
+        if name and (self.overcommit != "Yield" or self.capacity != "Replicas"):
+            raise ValueError(
+                f'priorityClasses: "{name}" preempts, which needs overcommit: Yield and capacity: Replicas,'
+                f" found overcommit: {self.overcommit} and capacity: {self.capacity}"
+            )
+        return self
+
+    @property
+    def preempts(self) -> bool:
+        """Tell whether some class preempts: then replicas say their class, and what can be spared."""
+        return any(priority_class.preempts for priority_class in self.priority_classes)
+
     @property
     def coordinates(self) -> bool:
         """Tell whether deployments are asked to respect what the others of the fleet hold or will hold."""
@@ -286,6 +303,8 @@ class ClusterConfig(StepInput):
     """What is published for pools that do not say how they are charged; needs `publish: Attributes`."""
     capacity: Literal["Declared", "Usable"] = "Declared"
     """Whether pools publish how many of their nodes can be used; needs `publish: Attributes`."""
+    preemption: Literal["None", "Arbitrate"] = "None"
+    """Whether the cluster says which replicas give way to one that preempts; needs `publish: Attributes`."""
     gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
@@ -298,6 +317,8 @@ class ClusterConfig(StepInput):
             raise ValueError("accounting: published only with publish: Attributes")
         if self.capacity == "Usable" and self.publish != "Attributes":
             raise ValueError("capacity: Usable is published only with publish: Attributes")
+        if self.preemption == "Arbitrate" and self.publish != "Attributes":
+            raise ValueError("preemption: Arbitrate is published only with publish: Attributes")
         return self
 
 

@@ -27,6 +27,8 @@ class Priority(NamedTuple):
     """Whether there is such a class."""
     allowed: bool = True
     """Whether the deployment's namespace may use it."""
+    preempts: bool = False
+    """Whether a waiting replica may make those of lower classes give way."""
 
     @classmethod
     def of(cls, config: SchedulerConfig, namespace: str, stated: str | None) -> Priority:
@@ -39,7 +41,7 @@ class Priority(NamedTuple):
             return cls(name, exists=False)
         if named.namespaces is not None and namespace not in named.namespaces:
             return cls(name, allowed=False)
-        return cls(name, named.value)
+        return cls(name, named.value, preempts=named.preempts)
 
     @classmethod
     def of_deployment(cls, config: SchedulerConfig, deployment: ModelDeployment) -> Priority:

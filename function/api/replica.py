@@ -26,15 +26,36 @@ DEPLOYMENT_LABEL = "modelplane.ai/deployment"
 CLUSTER_LABEL = "modelplane.ai/cluster"
 INDEX_LABEL = "modelplane.ai/replica-index"
 ALTERNATIVE_LABEL = "modelplane.ai/alternative"
+PREEMPTING_LABEL = "modelplane.ai/preempting"
+"""On a replica that was placed where others give way to it, until it is Ready."""
 WAS_READY_ANNOTATION = "modelplane.ai/was-ready"
+PRIORITY_CLASS_ANNOTATION = "modelplane.ai/priority-class"
+PRIORITY_ANNOTATION = "modelplane.ai/priority"
+SPARE_ANNOTATION = "modelplane.ai/spare"
+"""How many replicas its deployment can spare now, written by that: a number, or `all`."""
+SPARE_ALL, MANY = "all", 1_000_000
+"""What stands there where nothing limits it, and what that counts as."""
+DIGITS = 10
+"""Digits of the value of a class at most."""
 
 SHAPE: Shape = {
     "metadata": {
         "name": None,
         "namespace": None,
         "uid": None,
-        "labels": {DEPLOYMENT_LABEL: None, CLUSTER_LABEL: None, INDEX_LABEL: None, ALTERNATIVE_LABEL: None},
-        "annotations": {WAS_READY_ANNOTATION: None},
+        "labels": {
+            DEPLOYMENT_LABEL: None,
+            CLUSTER_LABEL: None,
+            INDEX_LABEL: None,
+            ALTERNATIVE_LABEL: None,
+            PREEMPTING_LABEL: None,
+        },
+        "annotations": {
+            WAS_READY_ANNOTATION: None,
+            PRIORITY_CLASS_ANNOTATION: None,
+            PRIORITY_ANNOTATION: None,
+            SPARE_ANNOTATION: None,
+        },
         "creationTimestamp": None,
         "deletionTimestamp": None,
         "ownerReferences": {"uid": None, "controller": None},
@@ -126,6 +147,34 @@ class StampedEngine:
     members: tuple[StampedMember, ...]
 
 
+class PriorityNotes(NamedTuple):
+    """The standing of a replica among others: the texts of its annotations, empty where one is missing."""
+
+    class_name: str = ""
+    priority: str = ""
+    spare: str = ""
+
+    @property
+    def value(self) -> int | None:
+        """The value of its class; None where that cannot be read, which is doubt."""
+        return _number(self.priority)
+
+    @property
+    def spared(self) -> int:
+        """How many replicas its deployment can spare; none where that cannot be read (Law 2)."""
+        return MANY if self.spare == SPARE_ALL else _number(self.spare) or 0
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations as they are written."""
+        stated = (
+            (PRIORITY_CLASS_ANNOTATION, self.class_name),
+            (PRIORITY_ANNOTATION, self.priority),
+            (SPARE_ANNOTATION, self.spare),
+        )
+        return {name: text for name, text in stated if text}
+
+
 class ModelReplica(NamedTuple):
     """One existing replica: where it is, what it holds, how it is doing.
 
@@ -153,6 +202,14 @@ class ModelReplica(NamedTuple):
     """The first field that could not be read, and what was found there."""
     nodes: Mapping[str, int] = NOTHING
     """Nodes held, by pool."""
+    preempting: bool = False
+    notes: PriorityNotes | None = None
+    """The annotations about its priority as they stand; None where it has none, as most have not."""
+
+    @property
+    def priority(self) -> int | None:
+        """The value of its class as its deployment noted it; None where that is not known."""
+        return self.notes.value if self.notes else None
 
     @property
     def holder(self) -> str:
@@ -209,6 +266,10 @@ def _index(text: str) -> int | None:
     return int(text) if canonical and len(text) < 10 else None  # noqa: PLR2004 - far above any real index
 
 
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
+
+
 def _owner(references: list[Mapping[str, Any]]) -> str | None:
     for reference in references:
         if reference.get("controller") is True:
@@ -255,7 +316,7 @@ def parse(document: Document) -> ModelReplica:
     plain = document.project(SHAPE)
     read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
-    labels = read.map(metadata, "labels")
+    labels, annotations = read.map(metadata, "labels"), read.map(metadata, "annotations")
     engines = tuple(_engine(read, item) for item in read.listed(spec, "engines"))
     index = read.text(labels, INDEX_LABEL)
     return ModelReplica(
@@ -269,11 +330,19 @@ def parse(document: Document) -> ModelReplica:
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         ready=read.ready(plain),
         owner=_owner(read.maps(metadata, "ownerReferences")),
-        was_ready=read.text(read.map(metadata, "annotations"), WAS_READY_ANNOTATION) != "",
+        was_ready=read.text(annotations, WAS_READY_ANNOTATION) != "",
         alternative=read.text(labels, ALTERNATIVE_LABEL),
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),
         engines=engines,
         whole=read.whole,
         fault=read.fault,
         nodes=nodes_by_pool(engines),
+        preempting=labels.get(PREEMPTING_LABEL) == "true",
+        notes=_notes(annotations) if PRIORITY_ANNOTATION in annotations else None,
     )
+
+
+def _notes(annotations: Mapping[str, Any]) -> PriorityNotes:
+    """Read what is noted of its priority. A text that is none is no fault of the replica."""
+    names = (PRIORITY_CLASS_ANNOTATION, PRIORITY_ANNOTATION, SPARE_ANNOTATION)
+    return PriorityNotes(*(string(annotations.get(name)) for name in names))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from function.api.model import mapping, mappings, string
 from function.boundary import NoReuse, Request, Response, Reuse
+from function.cluster.arbiter import GIVES_WAY
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
 from function.cluster.publish import overcommitted, publish
@@ -44,7 +45,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         # Replicas that are asked to give way leave soon: the next sum should not come a ttl later.
         settled=delivered
         and all(condition.status for condition in new_conditions)
-        and not overcommitted(status)
+        and not (overcommitted(status) or status.get(GIVES_WAY))
         and not circuit_open(snapshot.before),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"pools": len(mappings(status.get("gpuPools"))), "objects": len(desired)},

@@ -30,10 +30,11 @@ from function.api.model import mapping, mappings, string
 from function.api.names import SYSTEM_NAMESPACE
 from function.api.text import seconds_of, text_of
 from function.boundary import JsonObject
+from function.cluster.arbiter import GIVES_WAY, gives_way
 from function.cluster.classes import with_class
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
 from function.cluster.snapshot import ClusterSnapshot, MissingClass
-from function.fail_static import base_of, key_of
+from function.fail_static import Doubt, base_of, key_of
 from function.gateway_api import first_address
 from function.objects import GONE, OBSERVE, ObservedObject, composed_object, identity_of
 from function.scheduler.device_accounting import Copies, PodClaims, Pods
@@ -334,6 +335,7 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
     beat = _heartbeat(snapshot)
     if beat:
         status["heartbeat"] = beat
+    status |= arbitrated(snapshot, cluster, mappings(status.get("gpuPools")))
     if snapshot.config.publish == "Attributes":
         classes = {
             key.removeprefix(CLASS_PREFIX): presence(observed_object)
@@ -348,6 +350,22 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
     elif "capabilities" in before and not isinstance(cluster, DeclaredCluster):
         status["capabilities"] = before["capabilities"]
     return status
+
+
+def arbitrated(
+    snapshot: ClusterSnapshot, cluster: DeclaredCluster | Doubt, pools: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return who gives way to replicas that preempt, where the input asks the cluster to arbitrate.
+
+    Law C 3: while the cluster or its replicas are in doubt, the last word stands.
+    """
+    if snapshot.config.preemption == "Arbitrate" and isinstance(cluster, DeclaredCluster):
+        if snapshot.replicas is not None:
+            here = [replica for replica in snapshot.replicas if replica.cluster == cluster.name]
+            return {GIVES_WAY: gives_way(_opened(cluster.name, pools, here), cluster.name)}
+    elif isinstance(cluster, DeclaredCluster):
+        return {}
+    return {key: snapshot.before[key] for key in (GIVES_WAY,) if key in snapshot.before}
 
 
 def _heartbeat(snapshot: ClusterSnapshot) -> str:

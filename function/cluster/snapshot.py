@@ -21,7 +21,7 @@ from function.api.fault import Malformed
 from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
-from function.api.replica import CLUSTER_LABEL
+from function.api.replica import CLUSTER_LABEL, PREEMPTING_LABEL
 from function.boundary import Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
 from function.cluster.classes import attributes_of, devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, members, provider_config_name
@@ -29,7 +29,7 @@ from function.cluster.usable import ObservedPool, usable_nodes
 from function.fail_static import Doubt, foreign
 from function.objects import ObservedObject, read_object
 
-REPLICAS, WITNESS = "model-replicas", "witness"
+REPLICAS, WITNESS, PREEMPTING = "model-replicas", "witness", "preempting"
 
 
 def class_requirement(name: str) -> str:
@@ -45,6 +45,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
       them that start write some thousand times.
     - One of these by name, the witness, watched: as long as it is there, the guard against deletion is right,
       and the cluster learns of its end.
+    - Those that preempt, watched, where the cluster arbitrates: few, and each waits for its word.
     - What was seen of the cluster's nodes, where somebody asks for it (`names.members`).
 
     All is read leniently: what is required must not depend on whether the rest of the cluster can be read.
@@ -59,6 +60,11 @@ def declared(request: Request) -> tuple[Requirement, ...]:
         requirements.append(
             Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
         )
+        if (request.input or {}).get("preemption") == "Arbitrate":
+            waiting = tuple(sorted((*labels, (PREEMPTING_LABEL, "true"))))
+            requirements.append(
+                Requirement(PREEMPTING, API_VERSION, "ModelReplica", match_labels=waiting, served_by=REPLICAS)
+            )
     standing = []
     for document in request.required.get(REPLICAS, ()):
         # One that is being deleted is the last choice, so that the next witness is there when it is gone.

@@ -29,6 +29,10 @@ from function.api.replica import (
     CLUSTER_LABEL,
     DEPLOYMENT_LABEL,
     INDEX_LABEL,
+    PREEMPTING_LABEL,
+    PRIORITY_ANNOTATION,
+    PRIORITY_CLASS_ANNOTATION,
+    SPARE_ANNOTATION,
     WAS_READY_ANNOTATION,
 )
 from function.boundary import Desired, Plain, Response, Shape, Unreadable
@@ -60,7 +64,7 @@ Allowed: TypeAlias = "Cut | Mapping[str, Allowed]"
 for every field that is not named."""
 
 STRIPPED = "(stripped)"
-OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
+OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL, PREEMPTING_LABEL})
 OUR_CONDITIONS = frozenset(
     {"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected", "PriorityResolved"}
 )
@@ -180,7 +184,10 @@ _METADATA: Mapping[str, Allowed] = {
 }
 _COMPOSED: Mapping[str, Allowed] = {
     **_METADATA,
-    "annotations": fields(WAS_READY_ANNOTATION, KEY_ANNOTATION),
+    "annotations": fields(
+        *(WAS_READY_ANNOTATION, KEY_ANNOTATION),
+        *(PRIORITY_CLASS_ANNOTATION, PRIORITY_ANNOTATION, SPARE_ANNOTATION),
+    ),
     "ownerReferences": fields("uid", "controller"),
 }
 _NAMED = fields("name")
@@ -229,6 +236,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     },
     "status": {
         **fields("heartbeat"),
+        "givesWay": fields("replica", "uid", "to", "priorityClassName"),
         "conditions": _CONDITION,
         "gateway": fields("address"),
         "gpuPools": {
@@ -357,7 +365,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
             **_TYPE,
             **fields("explain", "overcommit", "coordination", "capacity", "searchBudget", "celVersion"),
             **fields("scaleSelector"),
-            "priorityClasses": fields("name", "value", "namespaces"),
+            "priorityClasses": fields("name", "value", "namespaces", "preempts"),
             "quotas": {
                 **fields("name", "namespaces", "deviceClassName", "cel"),
                 "atMost": fields("nodes", "devices", "replicas", "centsPerHour"),

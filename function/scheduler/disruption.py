@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from function.api.ownership import OwnReplica
+from function.api.replica import MANY
 from function.api.taints import untolerated
 from function.boundary import Unreadable
 from function.boundary.memo import Memo
@@ -61,6 +62,21 @@ def replacement_budget(inputs: SchedulingInput) -> int | None:
     """How many may be out of service because of replacements; None for no limit."""
     stated = drain_budget(inputs)
     return rollout_budget(inputs) if stated is None else stated
+
+
+def spare(inputs: SchedulingInput, staying: Iterable[OwnReplica]) -> int:
+    """How many of the replicas that stay can be spared now, for a higher class.
+
+    By the budget for replacements and by `minReplicas`; where neither is set, any number.
+    """
+    serving = sum(map(inputs.serving, staying))
+    budget, least = replacement_budget(inputs), inputs.deployment.least
+    limits = [MANY]
+    if budget is not None:
+        limits.append(budget - (inputs.deployment.wanted - serving))
+    if least is not None:
+        limits.append(serving - least)
+    return max(0, min(limits))
 
 
 def leaving_now(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -145,27 +145,27 @@ class Yielding:
     pool: str
 
 
-def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
-    """Every replica that gives way anywhere in the fleet, by seniority.
+def yielding(ledger: Ledger, *, without: Collection[str] = ()) -> tuple[Yielding, ...]:
+    """Every replica that gives way anywhere in the fleet, by seniority; `without` some clusters.
 
     Those that cannot give way keep what they hold. Of the others each keeps its own, the most senior first,
     if its pools still have it then; who is left over gives way. All of them are found at once: one in each
     pass would take as many passes as there are replicas too many. A replica that stands on two pools is
     judged once, and one that still fits after a larger one had to go stays.
     """
-    rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools()}
+    rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools() if key[0] not in without}
     charges: list[tuple[str, ModelReplica]] = []
     for cluster in sorted({cluster for cluster, _ in rooms}):
         for replica in ledger.living(cluster):
             if may_yield(replica):
                 charges.append((cluster, replica))
             else:
-                _occupy(rooms, ledger, cluster, replica)
+                occupy(rooms, ledger, cluster, replica)
     gives_way = []
     for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
-        pool = _lacking(rooms, ledger, cluster, replica)
+        pool = lacking(rooms, ledger, cluster, replica)
         if pool is None:
-            _occupy(rooms, ledger, cluster, replica)
+            occupy(rooms, ledger, cluster, replica)
         else:
             gives_way.append(Yielding(replica, pool))
     return tuple(gives_way)
@@ -175,14 +175,15 @@ Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"
 """What is left of the overcommitted pools, by cluster and pool."""
 
 
-def _occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> None:
-    """Charge a replica to the pools that are watched, whether or not they have the room."""
+def occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, sign: int = 1) -> None:
+    """Charge a replica to the pools that are watched, whether or not they have the room; or take it out."""
     for pool, demand in ledger.demands(replica).items():
         if (cluster, pool) in rooms:
-            rooms[cluster, pool] = rooms[cluster, pool].charged(demand)
+            charged = demand if sign > 0 else Demand(-demand.nodes, minus(demand.gangs))
+            rooms[cluster, pool] = rooms[cluster, pool].charged(charged)
 
 
-def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
+def lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
     """The first watched pool that has no room for a replica; None when all have."""
     for pool, demand in ledger.demands(replica).items():
         room = rooms.get((cluster, pool))
@@ -336,6 +337,15 @@ class Ledger:
         """Return the free capacities of a cluster's pools, in their order."""
         return tuple([self.capacity(cluster.name, pool.name) for pool in cluster.pools])
 
+    def without(self, cluster: InferenceCluster, gone: Iterable[ModelReplica]) -> Capacities:
+        """Return the free capacities of a cluster's pools as if some existing replicas held nothing."""
+        left = {pool.name: self.capacity(cluster.name, pool.name) for pool in cluster.pools}
+        for replica in gone:
+            for pool, demand in self.demands(replica).items():
+                if pool in left:
+                    left[pool] = left[pool].charged(Demand(-demand.nodes, minus(demand.gangs)))
+        return tuple(left.values())
+
     def free(self, cluster: str, pool: str) -> int:
         """Free nodes; negative when the pool is overcommitted."""
         return self.capacity(cluster, pool).free_nodes
@@ -463,6 +473,10 @@ class Ledger:
         for replica in self.holding(cluster, pool):
             held[replica.holder] += replica.nodes[pool]
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
+
+    def leaving(self, cluster: str) -> list[ModelReplica]:
+        """Existing replicas that hold something of a cluster and are being deleted."""
+        return [replica for replica in self._held.get(cluster, ()) if replica.deleting]
 
     def living(self, cluster: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a cluster, those that are being deleted aside."""

@@ -9,6 +9,7 @@ from enum import Enum
 from function.api.deployment import ReplicaShape
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
+from function.api.replica import ModelReplica
 from function.scheduler.device_accounting import Demand
 from function.scheduler.engine_options import Candidate
 
@@ -49,6 +50,7 @@ class Cause(Enum):
     Terminating = "already being deleted"
     Yielded = "yielded its place in an overcommitted pool"
     Evacuated = "evacuated"
+    GaveWay = "gave way to a higher priority class"
 
 
 class Update(Enum):
@@ -107,6 +109,8 @@ class Placed:
     runner_up: str = ""
     """The cluster that would have been next."""
     replaces: OwnReplica | None = None
+    preempts: tuple[ModelReplica, ...] | None = None
+    """The replicas that are to give way to it; None where it has room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,14 @@ from function.api import InferenceCluster
 from function.api.deployment import ReplicaShape
 from function.api.ownership import OwnReplica
 from function.api.reasons import Reason, Rejection
+from function.api.replica import ModelReplica
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
 from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
-from function.scheduler.ledger import Capacities, Ledger
+from function.scheduler.ledger import Capacities, Ledger, may_yield
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
+from function.scheduler.preemption import fewest, spared
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
@@ -225,6 +227,84 @@ class Placer:
         identity, name = self.indices.take(candidate.cluster.name)
         self.take(candidate)
         return Placed(identity, name, candidate, placement.because, placement.runner_up, replaces)
+
+    def preempt(self) -> Placed | None:
+        """Place one replica where others give way to it: where the least is lost, and enough can be spared.
+
+        Least is lost where the dearest Ready replica that goes is of the lowest class, then the next dearest;
+        then where the fewest go that never were Ready; then as any place is chosen. What is being deleted is
+        no loss, so its nodes are counted on.
+        """
+        if not self._inputs.priority.preempts:
+            return None
+        _, eligible = self._standing
+        for shapes in self._turns():
+            way = min(self._made_room(eligible, shapes), key=self._lost, default=None)
+            if way is not None:
+                candidate, gone = way
+                identity, name = self.indices.take(candidate.cluster.name)
+                self.take(candidate)
+                return Placed(identity, name, candidate, preempts=tuple(gone))
+        return None
+
+    def _lost(self, way: tuple[Candidate, list[ModelReplica]]) -> tuple[object, ...]:
+        """What is lost where some give way: the values of those that were Ready, dearest first; others."""
+        candidate, gone = way
+        ready = [replica.priority or 0 for replica in gone if not may_yield(replica)]
+        scores = (score.value(candidate, self.ledger.counts) for score in self._scores)
+        return (sorted(ready, reverse=True), len(gone) - len(ready), *scores)
+
+    def _made_room(
+        self, eligible: Iterable[InferenceCluster], shapes: tuple[ReplicaShape, ...]
+    ) -> Iterator[tuple[Candidate, list[ModelReplica]]]:
+        """Yield a place on every cluster that arbitrates and where enough give way, and who does."""
+        for cluster in eligible:
+            if not cluster.arbitrates or self._filter(cluster) is not None:
+                continue
+            for shape in shapes:
+                if self._stacks is not None and self._stacks.reject_shape(shape, cluster) is not None:
+                    continue
+                way = self._make_room(shape, cluster)
+                if way is not None:
+                    yield way
+                    break
+
+    def _make_room(
+        self, shape: ReplicaShape, cluster: InferenceCluster
+    ) -> tuple[Candidate, list[ModelReplica]] | None:
+        """Choose who gives way on a cluster; None where it is not enough, or a quota has no room."""
+        ledger, deployment = self.ledger, self._inputs.deployment
+        self._matcher.budget.turn(cluster.name)
+        fit = self._matcher.fit(shape, cluster)
+        options = (option for engine in fit.engines for option in engine.options)
+        pools = {cluster.pools[taken.pool].name for option in options for taken in option.demands}
+        barred: frozenset[str] = frozenset()
+        while fit.possible and barred < pools:
+            near = [
+                replica
+                for replica in ledger.living(cluster.name)
+                if (pools - barred).intersection(replica.nodes)
+            ]
+
+            def placed(gone: list[ModelReplica], barred: frozenset[str] = barred) -> Candidate | None:
+                free = ledger.without(cluster, (*ledger.leaving(cluster.name), *gone))
+                outcome = self._search(cluster, fit, _without(barred, cluster, free))
+                if isinstance(outcome, Reason):
+                    return None
+                return Candidate(cluster, shape, outcome, free_left(outcome, free))
+
+            able = spared(near, self._inputs.priority.value, (deployment.namespace, deployment.name))
+            way = fewest(able, placed)
+            if way is None:
+                return None
+            candidate = way[0]
+            holding = QuotaHolding(candidate.nodes, candidate.devices)
+            quotas = self._quotas
+            short = [*quotas.shortages(self._namespace, cluster.name, holding)] if quotas else []
+            if not short:
+                return way
+            barred = barred.union(*(covered for _, covered in short))
+        return None
 
     def take(self, candidate: Candidate) -> None:
         """Charge a replica to its place, and count it."""

@@ -29,14 +29,13 @@ from function.scheduler.ledger import (
     Ledger,
     Overcommitted,
     ReplicaCounts,
-    Yielding,
     overcommitted_pools,
-    yielding,
 )
 from function.scheduler.matcher import Matcher
 from function.scheduler.mismatch import examine, lasting_fault
 from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
+from function.scheduler.preemption import Arbitration, Victim, arbitrate
 from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
@@ -113,10 +112,15 @@ class Decision:
 # 5. it is being deleted already (here);
 # 6. it yields its place in an overcommitted pool, where that is asked for (here, from `ledger`);
 # 7. it or its cluster has been degraded for longer than asked, which is opt-in (`mismatch`), and its
-#    replacement has a place (`replace`).
+#    replacement has a place (`replace`);
+# 8. it gives way to a replica of a higher class that preempts, which is opt-in: the cluster names it, and its
+#    deployment can spare it (here, from `preemption`).
 #
 # A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion
-# before that. Who is dropped in this module is in `_leaves` and `_yields`, and nowhere else.
+# before that. Who is dropped in this module is in `_leaves`, `_yields` and `_gives_way`, and nowhere else.
+
+
+NOBODY = Arbitration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +178,11 @@ def _stays(
     return replace(kept, mismatch=too_long, detail=f"for over {evacuating.after} s")
 
 
-def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
+def _yields(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Dropped]:
     """Own replicas that give way in an overcommitted pool, by key (Law 2, reason 6)."""
-    pools = {(yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in gives_way}
+    pools = {
+        (yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in arbitration.yields
+    }
     return {
         own_replica.key: Dropped(
             own_replica,
@@ -189,11 +195,38 @@ def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str,
     }
 
 
+def _gives_way(inputs: SchedulingInput, victims: Iterable[Victim]) -> dict[str, Dropped]:
+    """The own replica, by key, that gives way to one of a higher class in this pass (Law 2, reason 8).
+
+    One a pass, so that the next is judged by what came of it. Doubt keeps: it goes only where its cluster
+    names it by its uid, what is observed here says so too, the class that it gives way to is strictly higher
+    than its deployment's by the input, and the deployment can spare it, now and by its latest note.
+    """
+    classes = {listed.name: listed.value for listed in inputs.config.priority_classes if listed.preempts}
+    ours = {
+        (own_replica.replica.namespace, own_replica.replica.name): own_replica
+        for own_replica in inputs.fleet.own_replicas
+        if own_replica.readable and not own_replica.terminating
+    }
+    if disruption.spare(inputs, ours.values()) < 1:
+        return {}
+    for victim in victims:
+        own_replica = ours.get((victim.replica.namespace, victim.replica.name))
+        cluster = inputs.fleet.clusters.get(own_replica.holds) if own_replica is not None else None
+        if own_replica is None or cluster is None:
+            continue
+        named = cluster.gives_way.get(own_replica.replica.uid)
+        if named is not None and classes.get(named.class_name, 0) > inputs.priority.value:
+            to = f"to {named.to}, class {named.class_name}"
+            return {own_replica.key: Dropped(own_replica, Cause.GaveWay, to)}
+    return {}
+
+
 def retain(
-    inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, gives_way: Iterable[Yielding] = ()
+    inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, arbitration: Arbitration = NOBODY
 ) -> Retained:
-    """Go through the existing replicas in the order of cluster and index. `gives_way` names who yields."""
-    yields = _yields(inputs, gives_way)
+    """Go through the existing replicas in the order of cluster and index. `arbitration`: who gives way."""
+    yields = _yields(inputs, arbitration) | _gives_way(inputs, arbitration.victims)
     leaving = {
         own_replica.key: _leaves(inputs, own_replica) or yields.get(own_replica.key)
         for own_replica in inputs.fleet.own_replicas
@@ -273,14 +306,14 @@ def _stood_on(placed: Placed, own_replica: OwnReplica) -> dict[str, Demand]:
 class Queue:
     """The replicas that give way, in the order in which they get new places: ours between those of others."""
 
-    def __init__(self, inputs: SchedulingInput, placer: Placer, gives_way: tuple[Yielding, ...]) -> None:
+    def __init__(self, inputs: SchedulingInput, placer: Placer, arbitration: Arbitration) -> None:
         """Line them up by seniority; none is in it where the deployments themselves have an order."""
         self._placer = placer
         self._ours = {
             (own_replica.replica.namespace, own_replica.replica.name)
             for own_replica in inputs.fleet.own_replicas
         }
-        self._waiting = deque(gives_way if inputs.config.coordination == "None" else ())
+        self._waiting = deque(arbitration.yields if inputs.config.coordination == "None" else ())
         names = {(yields.replica.namespace, yields.replica.deployment) for yields in self._waiting}
         self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
@@ -322,7 +355,7 @@ def fill(placer: Placer, shortfall: int, queue: Queue | None = None) -> list[Pla
     while len(placed) < shortfall:
         if queue is not None:
             queue.serve_seniors()
-        replica = placer.place()
+        replica = placer.place() or placer.preempt()
         if replica is None:
             break
         placed.append(replica)
@@ -364,7 +397,7 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     """
     ledger = open_ledger(inputs)
     budget = CallBudget(inputs.config.search_budget, len(inputs.fleet.clusters), most=most)
-    run = partial(run_pass, gives_way=_gives_way(inputs, ledger))
+    run = partial(run_pass, arbitration=_arbitration(inputs, ledger))
     left_out: tuple[str, ...] = ()
     if may_place(inputs):
         left_out = reserve(inputs, ledger, budget, partial(run, survey=False))
@@ -375,11 +408,15 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     return replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours), left_out=left_out)
 
 
-def _gives_way(inputs: SchedulingInput, ledger: Ledger) -> tuple[Yielding, ...]:
+def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
     """The replicas that give way in overcommitted pools, where replicas are asked to."""
-    if inputs.config.overcommit != "Yield" or not inputs.fleet.inputs_delivered:
-        return ()
-    return yielding(ledger) if inputs.fleet.gives_way is None else inputs.fleet.gives_way
+    fleet = inputs.fleet
+    if inputs.config.overcommit != "Yield" or not fleet.inputs_delivered:
+        return NOBODY
+    if fleet.gives_way is not None:
+        return Arbitration(fleet.gives_way)
+    clusters = fleet.clusters.items() if inputs.config.preempts else ()
+    return arbitrate(ledger, {name for name, cluster in clusters if cluster.arbitrates})
 
 
 def run_pass(
@@ -387,7 +424,7 @@ def run_pass(
     ledger: Ledger,
     budget: CallBudget,
     *,
-    gives_way: tuple[Yielding, ...],
+    arbitration: Arbitration,
     room: int | None = None,
     survey: bool = True,
 ) -> Decision:
@@ -396,7 +433,7 @@ def run_pass(
     Without `survey` the clusters are looked at only if something is to be placed.
     """
     matcher = Matcher(inputs, budget)
-    retained = retain(inputs, matcher, ledger, gives_way)  # 1
+    retained = retain(inputs, matcher, ledger, arbitration)  # 1
     kept, scaled = disruption.scale_down(inputs, ledger, disruption.supersede(inputs, retained.kept))  # 2
     dropped = [*retained.dropped, *scaled]
     changing = any(stays.needs_replacement or (stays.outgoing and disruption.surge(inputs)) for stays in kept)
@@ -409,7 +446,7 @@ def run_pass(
     placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
-    placed = fill(placer, allowed, Queue(inputs, placer, gives_way))  # 3
+    placed = fill(placer, allowed, Queue(inputs, placer, arbitration))  # 3
     least = inputs.deployment.least
     enough = least is None or len(kept) + len(placed) >= least
     withheld, full = (0, {}) if enough else _withhold(placer, placed)

@@ -166,6 +166,24 @@ def _outside(decision: Decision) -> Iterator[str]:
         yield f"kept where no new one would go: {listed(named, SHOWN)}"
 
 
+def _preempting(decision: Decision) -> Iterator[str]:
+    """Replicas that wait for others to give way, by the word of their clusters."""
+    inputs = decision.inputs
+    ours = f"{inputs.deployment.namespace}/{inputs.deployment.name}"
+    waiting = Counter(
+        kept.own_replica.cluster
+        for kept in decision.kept
+        if kept.own_replica.replica.preempting and kept.own_replica.replica.ready is not True
+    )
+    for name, number in sorted(waiting.items()):
+        cluster = inputs.fleet.clusters.get(name)
+        victims = (cluster.gives_way.values() if cluster else ()) if inputs.config.preempts else ()
+        named = sum(victim.to == ours for victim in victims)
+        if named:
+            who = counted(named, "replica")
+            yield f"{number} on {name} wait{'s' * (number == 1)} for {who} of lower classes to give way"
+
+
 def _left_out(decision: Decision) -> Iterator[str]:
     """Deployments for which nothing is reserved, so that two may pick the same node."""
     if decision.left_out:
@@ -183,7 +201,7 @@ def _unjudged(decision: Decision) -> Iterator[str]:
 
 NOTES = (
     *(_overcommitted, _exceeded, _awaiting, _evacuation, _waiting, _beside, _doubted, _outside, _left_out),
-    _unjudged,
+    *(_unjudged, _preempting),
 )
 """What is added, in this order."""
 

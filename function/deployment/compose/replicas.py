@@ -31,12 +31,18 @@ from function.api.replica import (
     CLUSTER_LABEL,
     DEPLOYMENT_LABEL,
     INDEX_LABEL,
+    MANY,
+    PREEMPTING_LABEL,
+    SPARE_ALL,
     WAS_READY_ANNOTATION,
+    PriorityNotes,
 )
 from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable
 from function.fail_static import as_observed
 from function.scheduler.device_matching import Match
+from function.scheduler.disruption import spare
 from function.scheduler.engine_options import Candidate, EngineOption
+from function.scheduler.ledger import may_yield
 from function.scheduler.outcomes import Kept, Placed, Update
 from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import Fleet
@@ -97,6 +103,8 @@ class PlacedFrom(NamedTuple):
     shape: ReplicaShape
     options: tuple[EngineOption, ...]
     pools: tuple[str, ...]
+    preempts: bool
+    notes: PriorityNotes | None
 
 
 class KeptFrom(NamedTuple):
@@ -108,6 +116,7 @@ class KeptFrom(NamedTuple):
     observed: bool
     noted: bool
     waits: bool
+    notes: PriorityNotes | None
 
 
 ComposedFrom: TypeAlias = PlacedFrom | KeptFrom
@@ -347,21 +356,51 @@ def _placed_engine(
     return emitted.once(EngineFrom(candidate.shape.name, engine.name, pools, claims), emit)
 
 
-def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines) -> Desired:
+SPARE_LIMIT = 8
+"""The most that is noted where a budget limits it: each change of the number is a write to every replica."""
+
+
+def notes_of(decision: Decision) -> PriorityNotes | None:
+    """What replicas note of their deployment's priority: its class, the value, how many it can spare now.
+
+    None where no class preempts. While a rollout is under way nothing is spared.
+    """
+    inputs = decision.inputs
+    if not inputs.config.preempts:
+        return None
+    rolling = any(kept.update is not None for kept in decision.kept)
+    number = 0 if rolling else spare(inputs, (kept.own_replica for kept in decision.kept))
+    noted = SPARE_ALL if number == MANY else str(min(number, SPARE_LIMIT))
+    priority = inputs.priority
+    counts = priority.exists and priority.allowed
+    return PriorityNotes(priority.name if counts else "", str(priority.value), noted)
+
+
+def placed_replica(
+    deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines, notes: PriorityNotes | None = None
+) -> Desired:
     """A new replica; as it was made for an earlier answer where it is placed again before it is there."""
     candidate = placed.candidate
     pools = tuple(candidate.cluster.pools[at].name for option in candidate.options for at in option.pools)
-    source = PlacedFrom(placed.name, candidate.shape, candidate.options, pools)
+    preempts = placed.preempts is not None
+    source = PlacedFrom(placed.name, candidate.shape, candidate.options, pools, preempts, notes)
     key = replica_key(placed.identity)
-    return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted))
+    return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted, notes))
 
 
-def _placed(deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines) -> Desired:
+def _placed(
+    deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines, notes: PriorityNotes | None
+) -> Desired:
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
+    if placed.preempts is not None:
+        labelled[PREEMPTING_LABEL] = "true"
     spec = replica_spec(deployment, placed.identity.cluster, engines)
-    return Desired(composed(KIND, placed.name, deployment.namespace, labelled, spec))
+    resource = composed(KIND, placed.name, deployment.namespace, labelled, spec)
+    if notes is not None:
+        resource["metadata"]["annotations"] = notes.annotations
+    return Desired(resource)
 
 
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
@@ -374,6 +413,8 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     else:
         spec = paused_spec(shape, own_replica.document.project(RUNNING)["spec"])
     labelled = labels(deployment, own_replica.identity, shape.name)
+    if own_replica.replica.preempting and may_yield(own_replica.replica):
+        labelled[PREEMPTING_LABEL] = "true"
     return composed(KIND, own_replica.replica.name, deployment.namespace, labelled, spec)
 
 
@@ -395,36 +436,44 @@ def observed_size(kept: Kept) -> int:
     return kept.own_replica.document.size if kept.shape is None or kept.update not in AT_ONCE else 0
 
 
-def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:
+def kept_replica(
+    deployment: ModelDeployment, kept: Kept, notes: PriorityNotes | None = None, *, remember: bool
+) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own_replica
     version = own_replica.document.identity
     if version is None:
-        return _kept(deployment, kept, remember=remember)
+        return _kept(deployment, kept, notes, remember=remember)
     waits = kept.update not in AT_ONCE
-    source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits)
+    source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits, notes=notes)
     return composed_once(
         deployment,
         own_replica.key,
         source,
-        lambda: _kept(deployment, kept, remember=remember),
+        lambda: _kept(deployment, kept, notes, remember=remember),
         observed=observed_size(kept),
     )
 
 
-def _kept(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:
+def _kept(
+    deployment: ModelDeployment, kept: Kept, notes: PriorityNotes | None, *, remember: bool
+) -> Desired | None:
     """A replica that stays: updated in place, exactly as observed, or with the template it is observed with.
 
     None for one that is only listed and of which some part cannot be read: there is nothing to write again,
     and Crossplane, which has not observed it, does not delete it.
 
-    With `remember` it is noted on it that it was Ready once, and the note is carried on ever after. Only on
-    an observed one: what is only listed may be gone already, and would come back as another that never was.
+    `notes`: what it notes of its deployment's priority. With `remember` it is noted on it that it was
+    Ready once, and the note is carried on ever after. Only on an observed one: what is only listed may be
+    gone already, and would come back as another that never was.
     """
     resource = _resource(deployment, kept)
     if resource is None:
         return None
     replica = kept.own_replica.replica
+    noted = notes.annotations if notes is not None else {}
     if kept.own_replica.observed and (replica.was_ready or (remember and replica.ready is True)):
-        resource["metadata"]["annotations"] = {WAS_READY_ANNOTATION: "true"}
+        noted = {WAS_READY_ANNOTATION: "true", **noted}
+    if noted:
+        resource["metadata"]["annotations"] = noted
     return Desired(resource, ready=kept.own_replica.observed and kept.own_replica.replica.ready is True)

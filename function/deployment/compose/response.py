@@ -49,8 +49,14 @@ from function.deployment.compose.conditions import (
     optional,
     unresolved,
 )
-from function.deployment.compose.replicas import EmittedEngines, endpoints, kept_replica, placed_replica
-from function.deployment.explain.message import histogram
+from function.deployment.compose.replicas import (
+    EmittedEngines,
+    endpoints,
+    kept_replica,
+    notes_of,
+    placed_replica,
+)
+from function.deployment.explain.message import histogram, preempted_phrase
 from function.deployment.explain.report import report, steady
 from function.deployment.requirements import referenced_cache, watched_for_room
 from function.deployment.snapshot.fleet import read_cache
@@ -104,6 +110,14 @@ def _placed(decision: Decision) -> Iterator[Result]:
         clusters = counted(len({placed.identity.cluster for placed in decision.placed}), "cluster")
         text = f"Placed {counted(len(names), 'replica')} on {clusters}: {listed(names, SHOWN)}"
         yield Result("NORMAL", "ReplicasPlaced", one_line(text))
+    where = [
+        f"{placed.identity.cluster}/{placed.name} ({preempted_phrase(placed)})"
+        for placed in decision.placed
+        if placed.preempts is not None
+    ]
+    if where:
+        text = f"Placed {counted(len(where), 'replica')} where others are to give way"
+        yield Result("NORMAL", "ReplicasPreempting", one_line(f"{text}: {listed(where, SHOWN)}"))
 
 
 def _updated(decision: Decision) -> Iterator[Result]:
@@ -177,14 +191,17 @@ def desired(decision: Decision) -> dict[str, Desired]:
     """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
     deployment = decision.inputs.deployment
     remember = decision.inputs.config.overcommit == "Yield"
-    resources = {
-        kept.own_replica.key: resource
-        for kept in decision.kept
-        if (resource := kept_replica(deployment, kept, remember=remember)) is not None
-    }
+    notes, doubt = notes_of(decision), bool(decision.inputs.config_fault)
+    resources = {}
+    for kept in decision.kept:
+        # Which classes there are is not known where the input is invalid: what is noted stays.
+        noted = kept.own_replica.replica.notes if doubt else notes
+        resource = kept_replica(deployment, kept, noted, remember=remember)
+        if resource is not None:
+            resources[kept.own_replica.key] = resource
     emitted = EmittedEngines()
     resources |= {
-        replica_key(placed.identity): placed_replica(deployment, placed, emitted)
+        replica_key(placed.identity): placed_replica(deployment, placed, emitted, notes)
         for placed in decision.placed
     }
     resources |= endpoints(decision)

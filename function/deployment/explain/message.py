@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from function.api.cache import Readiness
 from function.api.reasons import Reason, Rejection
 from function.api.taints import Taint, untolerated
-from function.api.text import LIMIT, counted, one_line
+from function.api.text import LIMIT, counted, listed, one_line
 from function.scheduler.outcomes import OUTDATED, Dropped, Kept, Placed, Update
 from function.scheduler.schedule import Decision
 
@@ -33,6 +33,10 @@ from function.scheduler.schedule import Decision
 
 LAST_RESORT = "first by name"
 """The score that always applies: it is worth a word only where nothing else decided."""
+
+
+VICTIMS = 3
+"""How many of those that give way are named."""
 
 
 def rejection_phrase(rejection: Rejection) -> str:
@@ -82,8 +86,19 @@ def because_phrase(placed: Placed) -> str:
     text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2]) or LAST_RESORT
     after = f"; next: {placed.runner_up}" if placed.runner_up else "; no other place"
     replaced = f"; replaces {placed.replaces.replica.name}" if placed.replaces else ""
+    if placed.preempts is not None:
+        return f"there is no free place, and the least is lost here: {preempted_phrase(placed)}"
     waits = "; waits for nodes to be added" if placed.candidate.grows else ""
     return f"{text}{after}{replaced}{waits}"
+
+
+def preempted_phrase(placed: Placed) -> str:
+    """Who is to give way to a replica: `ml/train, class batch`."""
+    gone = dict.fromkeys(
+        f"{replica.holder}, class {(replica.notes and replica.notes.class_name) or 'none'}"
+        for replica in placed.preempts or ()
+    )
+    return listed([*gone], VICTIMS) or "what is being deleted"
 
 
 def kept_phrase(kept: Kept) -> str:

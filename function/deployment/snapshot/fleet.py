@@ -333,7 +333,14 @@ def _standing(
     here = [replica for replica in own_replicas if replica.observed or not replica.terminating]
     names = sorted({replica.cluster for replica in here} - {""})
     young = {replica.cluster for replica in here if not replica.terminating and may_yield(replica.replica)}
-    holders = sorted(young & {*names}) if requirements.yields(request) else []
+    # Who it gives way to must be seen, or a name that is old would take one away for nothing.
+    named_here = {
+        replica.cluster
+        for replica in here
+        if (cluster := everything.clusters.get(replica.cluster)) is not None
+        and replica.replica.uid in cluster.gives_way
+    }
+    holders = sorted((young | named_here) & {*names}) if requirements.yields(request) else []
     required = requirements.standing(request, names, holders)
     missing = requirements.undelivered(request, required)
     ours = [cluster for cluster in charging if cluster.name in names]

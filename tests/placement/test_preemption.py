@@ -1,0 +1,373 @@
+"""Preemption: a waiting replica of a class that preempts, and those that give way to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.api.fault import Malformed
+from function.api.inputs import ClusterConfig, SchedulerConfig
+from function.boundary import PlainDocument, Request
+from function.deployment.handler import run
+from tests.cluster.build import Case as ClusterCase, replica as on_cluster
+from tests.support import build
+from tests.support.cases import ask, clusters
+from tests.support.drive import Answer, of_core
+
+Plain = dict[str, Any]
+CLASSES = [
+    {"name": "production", "value": 1000, "preempts": True},
+    {"name": "standard", "value": 100},
+    {"name": "batch", "value": 10},
+]
+ON = {"overcommit": "Yield", "priorityClasses": CLASSES}
+PREFIX = "modelplane.ai/"
+LABEL, SPARE = f"{PREFIX}preempting", f"{PREFIX}spare"
+LATE = "2026-03-02T00:00:00Z"
+
+
+def arbitrating(*named: Plain, **nodes: int) -> list[Plain]:
+    """Clusters that arbitrate; the first names some who give way."""
+    fleet = clusters(**nodes)
+    for cluster in fleet:
+        cluster["status"]["givesWay"] = []
+    fleet[0]["status"]["givesWay"] = [*named]
+    return fleet
+
+
+def of(name: str, class_name: str | None = "production", replicas: int = 1, **more: Any) -> Plain:
+    made = ask(replicas, **more)
+    made["metadata"] |= {"name": name, "uid": build.uid(name)}
+    if class_name is not None:
+        made["spec"].setdefault("placement", {})["priorityClassName"] = class_name
+    return made
+
+
+def running(
+    parent: Plain, cluster: str, index: int = 0, value: int | None = 10, spare: str = "all", **more: Any
+) -> Plain:
+    """A replica, Ready unless said otherwise, with the notes of its deployment."""
+    made = build.replica(parent, cluster, index, pools="p0", ready=more.pop("ready", True), **more)
+    name = next((listed["name"] for listed in CLASSES if listed["value"] == value), "")
+    if value is not None:
+        noted = {"priority-class": name, "priority": str(value), "spare": spare}
+        made["metadata"]["annotations"] = {PREFIX + key: text for key, text in noted.items() if text}
+    return made
+
+
+def waiting(parent: Plain, cluster: str, index: int = 0) -> Plain:
+    """A replica that preempts."""
+    made = running(parent, cluster, index, 1000, "0", ready=False)
+    made["metadata"]["labels"][LABEL] = "true"
+    made["metadata"]["creationTimestamp"] = LATE
+    return made
+
+
+def asked(ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain | None = None) -> Answer:
+    """Ask for a deployment; its own replicas among those that are listed are observed."""
+    mine = [
+        replica
+        for replica in listed
+        if replica["metadata"]["labels"][f"{PREFIX}deployment"] == ours["metadata"]["name"]
+        and "deletionTimestamp" not in replica["metadata"]
+    ]
+    lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": [ours], "all-caches": []}
+    required = {name: tuple(map(PlainDocument, items)) for name, items in lists.items()}
+    observed = {key: PlainDocument(manifest) for key, manifest in build.observed(*mine).items()}
+    return of_core(run(Request(PlainDocument(ours), observed, required, ON if config is None else config)))
+
+
+def placed_on(answer: Answer) -> list[str]:
+    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
+
+
+CHAT, TRAIN, WEB = of("chat"), of("train", "batch"), of("web", "standard")
+
+
+def test_it_is_placed_where_the_least_is_lost_and_says_so() -> None:
+    full = [running(WEB, "a", value=100), running(TRAIN, "b")]
+    answer = asked(CHAT, arbitrating(a=1, b=1), full)
+    assert placed_on(answer) == ["b"]
+    metadata = answer.replicas["replica-b-0"]["metadata"]
+    assert metadata["labels"][LABEL] == "true"
+    assert metadata["annotations"] == {
+        f"{PREFIX}priority-class": "production",
+        f"{PREFIX}priority": "1000",
+        SPARE: "all",
+    }
+    assert [text for _, reason, text in answer.events if reason == "ReplicasPreempting"] == [
+        f"Placed 1 replica where others are to give way: b/{metadata['name']} (ml-team/train, class batch)"
+    ]
+
+
+OFF: list[tuple[str, Plain, list[Plain], Plain, list[Plain]]] = [
+    ("nobody preempts", CHAT, arbitrating(a=1), {"overcommit": "Yield"}, [running(TRAIN, "a")]),
+    (
+        "its class does not preempt",
+        of("chat", "standard"),
+        arbitrating(a=1),
+        ON,
+        [running(TRAIN, "a")],
+    ),
+    ("no cluster arbitrates", CHAT, clusters(a=1), ON, [running(TRAIN, "a")]),
+    ("of its own value", CHAT, arbitrating(a=1), ON, [running(TRAIN, "a", value=1000)]),
+    ("of a class that is not noted", CHAT, arbitrating(a=1), ON, [running(TRAIN, "a", value=None)]),
+    ("its deployment can spare none", CHAT, arbitrating(a=1), ON, [running(TRAIN, "a", spare="0")]),
+    (
+        "enough is promised to another already",
+        CHAT,
+        arbitrating(a=1),
+        ON,
+        [running(TRAIN, "a"), waiting(of("vip"), "a")],
+    ),
+    (
+        "a quota has no room",
+        CHAT,
+        arbitrating(a=1),
+        ON | {"quotas": [{"name": "q", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 1}}]},
+        [running(TRAIN, "a")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "ours", "fleet", "config", "listed"), OFF, ids=[row[0] for row in OFF])
+def test_it_waits_where_nobody_may_give_way(
+    reason: str, ours: Plain, fleet: list[Plain], config: Plain, listed: list[Plain]
+) -> None:
+    answer = asked(ours, fleet, listed, config)
+    assert not answer.replicas, reason
+    assert answer.reason() == "InsufficientCapacity", reason
+
+
+def test_where_there_is_room_nobody_gives_way() -> None:
+    answer = asked(CHAT, arbitrating(a=1, b=1), [running(TRAIN, "a")])
+    assert placed_on(answer) == ["b"]
+    assert LABEL not in answer.replicas["replica-b-0"]["metadata"]["labels"]
+
+
+def test_nodes_of_what_is_being_deleted_are_counted_on() -> None:
+    listed = [running(TRAIN, "a", terminating=True), running(of("other", "batch"), "b")]
+    answer = asked(CHAT, arbitrating(a=1, b=1), listed)
+    assert placed_on(answer) == ["a"]
+
+
+def test_without_a_class_that_preempts_nothing_is_noted() -> None:
+    plain = [{key: value for key, value in row.items() if key != "preempts"} for row in CLASSES]
+    answer = asked(CHAT, arbitrating(a=1), [], {"overcommit": "Yield", "priorityClasses": plain})
+    assert "annotations" not in answer.replicas["replica-a-0"]["metadata"]
+
+
+SPARED: list[tuple[str, Plain, list[bool], str]] = [
+    ("all where nothing limits it", {}, [True, True], "all"),
+    ("what minReplicas leaves", {"minReplicas": 1}, [True, True, True], "2"),
+    ("none below it", {"minReplicas": 2}, [True, True, False], "0"),
+    ("maxUnavailable, of those wanted", {"maxUnavailable": 1}, [True, True], "1"),
+    ("what is out of service counts", {"maxUnavailable": 1}, [True, False], "0"),
+    ("both", {"maxUnavailable": 2, "minReplicas": 2}, [True, True, True], "1"),
+    ("at most so many, or each change would be a write", {"minReplicas": 0}, [True] * 12, "8"),
+]
+
+
+@pytest.mark.parametrize(("reason", "stated", "ready", "spare"), SPARED, ids=[row[0] for row in SPARED])
+def test_how_many_a_deployment_can_spare(reason: str, stated: Plain, ready: list[bool], spare: str) -> None:
+    most = stated.get("maxUnavailable")
+    disruption = {} if most is None else {"disruption": {"maxUnavailable": most}}
+    ours = of("train", "batch", len(ready), placement=disruption, least=stated.get("minReplicas"))
+    listed = [running(ours, "a", index, ready=is_ready) for index, is_ready in enumerate(ready)]
+    answer = asked(ours, arbitrating(a=20), listed)
+    noted = {replica["metadata"]["annotations"][SPARE] for replica in answer.replicas.values()}
+    assert noted == {spare}, reason
+
+
+def test_while_a_rollout_is_under_way_nothing_is_spared() -> None:
+    ours = of("train", "batch", 2, placement={"rollout": {"maxUnavailable": 2}})
+    listed = [running(ours, "a", index) for index in range(2)]
+    ours["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"] = build.template("new")
+    answer = asked(ours, arbitrating(a=20), listed)
+    assert {replica["metadata"]["annotations"][SPARE] for replica in answer.replicas.values()} == {"0"}
+
+
+# The one that gives way
+
+
+def named(replica: Plain, to: str = "ml-team/chat", class_name: str = "production") -> Plain:
+    metadata = replica["metadata"]
+    return {
+        "replica": f"{metadata['namespace']}/{metadata['name']}",
+        "uid": metadata["uid"],
+        "to": to,
+        "priorityClassName": class_name,
+    }
+
+
+def test_it_gives_way_where_its_cluster_names_it_and_both_sides_say_so() -> None:
+    victim = running(TRAIN, "a")
+    answer = asked(TRAIN, arbitrating(named(victim), a=1), [victim, waiting(CHAT, "a")])
+    assert not answer.replicas
+    [event] = [text for _, reason, text in answer.events if reason == "ReplicaGaveWay"]
+    name = victim["metadata"]["name"]
+    expected = "Removing 1 replica, gave way to a higher priority class (to ml-team/chat, class production)"
+    assert event == f"{expected}: a/{name}"
+
+
+VICTIM = running(TRAIN, "a")
+PINNED = of("train", "batch", least=1)
+KEPT: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
+    ("not named", TRAIN, arbitrating(a=1), [VICTIM, waiting(CHAT, "a")], ON),
+    (
+        "named by another uid",
+        TRAIN,
+        arbitrating(named(VICTIM) | {"uid": "other"}, a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ON,
+    ),
+    ("nobody waits any more", TRAIN, arbitrating(named(VICTIM), a=1), [VICTIM], ON),
+    ("there is room", TRAIN, arbitrating(named(VICTIM), a=2), [VICTIM, waiting(CHAT, "a")], ON),
+    (
+        "the class is not strictly higher",
+        of("train", "production"),
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "the class does not preempt here",
+        TRAIN,
+        arbitrating(named(VICTIM, class_name="standard"), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "its deployment cannot spare it",
+        PINNED,
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "it noted that it could not",
+        TRAIN,
+        arbitrating(named(VICTIM), a=1),
+        [running(TRAIN, "a", spare="0"), waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "preemption is off",
+        TRAIN,
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        {"overcommit": "Yield"},
+    ),
+    (
+        "the input cannot be read",
+        TRAIN,
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ON | {"typo": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "ours", "fleet", "listed", "config"), KEPT, ids=[row[0] for row in KEPT])
+def test_it_stays(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain) -> None:
+    answer = asked(ours, fleet, listed, config)
+    assert [*answer.replicas] == ["replica-a-0"], reason
+
+
+def test_one_a_pass_gives_way() -> None:
+    ours = of("train", "batch", 2)
+    both = [running(ours, "a", 0), running(ours, "a", 1)]
+    listed = [*both, waiting(CHAT, "a"), waiting(of("vip"), "a", 1)]
+    answer = asked(ours, arbitrating(*map(named, both), a=2), listed)
+    assert len([key for key in answer.replicas if key in ("replica-a-0", "replica-a-1")]) == 1
+
+
+def test_what_is_noted_stays_while_the_input_cannot_be_read() -> None:
+    answer = asked(TRAIN, arbitrating(a=1), [VICTIM], ON | {"typo": 1})
+    assert answer.replicas["replica-a-0"]["metadata"]["annotations"] == VICTIM["metadata"]["annotations"]
+
+
+# The one that preempts
+
+
+def test_it_stays_while_somebody_is_to_give_way_and_keeps_its_label() -> None:
+    answer = asked(CHAT, arbitrating(a=1), [VICTIM, waiting(CHAT, "a")])
+    assert answer.replicas["replica-a-0"]["metadata"]["labels"][LABEL] == "true"
+
+
+def test_it_gives_way_itself_where_nobody_does() -> None:
+    listed = [running(TRAIN, "a", spare="0"), waiting(CHAT, "a")]
+    answer = asked(CHAT, arbitrating(a=1), listed)
+    assert not answer.replicas
+    assert [reason for _, reason, _ in answer.events if reason.startswith("Replica")] == ["ReplicaYielded"]
+
+
+def test_the_label_goes_once_it_is_ready() -> None:
+    ready = waiting(CHAT, "a")
+    ready["status"]["conditions"] = [build.condition("Ready", status=True)]
+    answer = asked(CHAT, arbitrating(a=1), [ready])
+    metadata = answer.replicas["replica-a-0"]["metadata"]
+    assert LABEL not in metadata["labels"]
+    assert metadata["annotations"][f"{PREFIX}was-ready"] == "true"
+
+
+# The cluster
+
+
+ARBITRATE = {"publish": "Attributes", "charges": "Overcommitted", "preemption": "Arbitrate"}
+
+
+def on_east(*replicas: tuple[str, int, bool]) -> list[Plain]:
+    """Replicas on the cluster of the cluster's tests: name, value, whether it preempts."""
+    made = []
+    for name, value, preempts in replicas:
+        replica = on_cluster(f"{name}-1")
+        noted = {"priority-class": f"c{value}", "priority": str(value), "spare": "all"}
+        replica["metadata"]["annotations"] = {PREFIX + key: text for key, text in noted.items()}
+        if preempts:
+            replica["metadata"]["labels"][LABEL] = "true"
+        else:
+            replica["status"] = {"conditions": [build.condition("Ready", status=True)]}
+        made.append(replica)
+    return made
+
+
+def test_the_cluster_names_who_gives_way() -> None:
+    made = ClusterCase(input=ARBITRATE, replicas=on_east(("a", 1, False), ("b", 2, False), ("chat", 9, True)))
+    answer = made.answer()
+    low, _, _ = made.replicas
+    assert answer.status["givesWay"] == [named(low, "ml-team/chat", "c9")]
+    assert not answer.settled, "the next reading comes soon"
+    waits = next(needed for needed in answer.requirements if needed.name == "preempting")
+    assert waits.match_labels == (("modelplane.ai/cluster", "east"), (LABEL, "true"))
+    made.cluster = {**made.cluster, "status": answer.status}
+    made.replicas = None
+    assert made.answer().status["givesWay"] == answer.status["givesWay"], "doubt: the last word stands"
+    made.replicas = []
+    assert made.answer().status["givesWay"] == []
+    made.input = {"publish": "Attributes", "charges": "Overcommitted"}
+    assert "givesWay" not in made.answer().status, "it is off"
+
+
+BAD: list[tuple[type[SchedulerConfig | ClusterConfig], Plain, str]] = [
+    (
+        SchedulerConfig,
+        {"priorityClasses": CLASSES},
+        "preempts, which needs overcommit: Yield and capacity: Replicas, found overcommit: Report",
+    ),
+    (SchedulerConfig, ON | {"capacity": "Published"}, "found overcommit: Yield and capacity: Published"),
+    (
+        ClusterConfig,
+        {"preemption": "Arbitrate"},
+        "preemption: Arbitrate is published only with publish: Attributes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "plain", "text"), BAD)
+def test_an_input_that_cannot_preempt_says_so(
+    kind: type[SchedulerConfig | ClusterConfig], plain: Plain, text: str
+) -> None:
+    with pytest.raises(Malformed, match=text):
+        kind.parse(plain)

@@ -1,0 +1,293 @@
+"""Who gives way to a replica that preempts: by cases, and held against every choice that there is."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from function.api import InferenceCluster, ModelReplica
+from function.api.replica import PriorityNotes
+from function.scheduler.ledger import Ledger
+from function.scheduler.preemption import Arbitration, arbitrate
+from tests.support import build, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+ONE: Mapping[str, int] = {"p": 1}
+
+
+def replica(
+    name: str, value: int | None = 1, second: int = 0, spare: str = "all", **more: object
+) -> ModelReplica:
+    """A Ready replica of a deployment of its own, unless said otherwise, that notes its class."""
+    fields = {"namespace": "ml", "deployment": name, "cluster": "a", "uid": name, "nodes": ONE, "ready": True}
+    created = f"2026-03-01T08:00:{second:02}Z"
+    notes = None if value is None else PriorityNotes(f"class-{value}", str(value), spare)
+    return ModelReplica(name=name, **{**fields, "created": created, "notes": notes, **more})
+
+
+def preempting(name: str, value: int = 100, second: int = 50, **more: object) -> ModelReplica:
+    """One that waits for others to give way."""
+    return replica(name, value, second, ready=False, preempting=True, **more)
+
+
+def arbitrated(sizes: Mapping[str, int], replicas: Iterable[ModelReplica]) -> Arbitration:
+    """What comes of replicas on one cluster that arbitrates."""
+    pools = [build.pool(name, nodes) for name, nodes in sizes.items()]
+    ledger = Ledger([InferenceCluster.parse(build.cluster("a", pools))])
+    for one in replicas:
+        ledger.open(one, "a")
+    return arbitrate(ledger, {"a"})
+
+
+def outcome(made: Arbitration) -> tuple[list[str], list[str]]:
+    """The names of those that were Ready and give way, and of the others."""
+    return [victim.replica.name for victim in made.victims], [one.replica.name for one in made.yields]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pool p of two nodes unless said otherwise, who gives way of the Ready, and of the others."""
+
+    reason: str
+    standing: tuple[ModelReplica, ...]
+    victims: tuple[str, ...] = ()
+    yields: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"p": 2})
+
+
+CHAT = preempting("chat")
+CASES = (
+    Case("nobody where there is room", (replica("a"), CHAT)),
+    Case("the lowest class", (replica("a", 5), replica("b", 1), CHAT), ("b",)),
+    Case("of one class the youngest", (replica("a", second=1), replica("b", second=2), CHAT), ("b",)),
+    Case(
+        "nobody of its own class, so it gives way itself",
+        (replica("a", 100), replica("b", 100), CHAT),
+        (),
+        ("chat",),
+    ),
+    Case("nobody of a higher one", (replica("a", 101), replica("b", 200), CHAT), (), ("chat",)),
+    Case("nobody whose class is not noted", (replica("a", None), replica("b", None), CHAT), (), ("chat",)),
+    Case("nobody whose deployment spares none", (replica("a", spare="0"), replica("b", 5), CHAT), ("b",)),
+    Case("nobody whose budget cannot be read", (replica("a", spare="x"), replica("b", 5), CHAT), ("b",)),
+    Case(
+        "of a deployment as many as it spares",
+        (
+            replica("a", second=1, spare="1", deployment="d"),
+            replica("b", second=2, spare="1", deployment="d"),
+            preempting("chat", nodes={"p": 2}),
+        ),
+        (),
+        ("chat",),
+    ),
+    Case("nobody of its own deployment", (replica("a", deployment="chat"), replica("b", 5), CHAT), ("b",)),
+    Case("one that cannot be read stays", (replica("a", whole=False), replica("b", 5), CHAT), ("b",)),
+    Case("what is being deleted is no loss", (replica("a", deleting=True), replica("b"), CHAT)),
+    Case(
+        "who never was Ready goes before all that are",
+        (replica("a"), replica("b", 50, ready=False), CHAT),
+        (),
+        ("b",),
+    ),
+    Case(
+        "but not one of a higher class",
+        (replica("a", 1), replica("b", 500, second=59, ready=False), CHAT),
+        ("a",),
+    ),
+    Case(
+        "one that was Ready once is a victim like those that are",
+        (replica("a", ready=False, was_ready=True), replica("b", 5), CHAT),
+        ("a",),
+    ),
+    Case(
+        "without the label nobody gives way to it",
+        (replica("a"), replica("b"), replica("chat", 100, 50, ready=False)),
+        (),
+        ("chat",),
+    ),
+    Case(
+        "as few as are needed: what a larger one made unnecessary stays",
+        (
+            replica("small", second=9),
+            replica("large", second=1, nodes={"p": 2}),
+            preempting("chat", nodes={"p": 2}),
+        ),
+        ("large",),
+        (),
+        {"p": 3},
+    ),
+    Case(
+        "the dearest that goes is as cheap as can be",
+        (replica("dear", 9, nodes={"p": 2}), replica("a"), replica("b"), preempting("chat", nodes={"p": 2})),
+        ("a", "b"),
+        (),
+        {"p": 4},
+    ),
+    Case(
+        "of two that preempt the higher is served first",
+        (replica("a"), replica("b", 150), preempting("chat", 100, 1), preempting("vip", 200, 2)),
+        ("a",),
+        ("chat",),
+    ),
+    Case(
+        "on several pools all that are short",
+        (
+            replica("a", nodes={"p": 1}),
+            replica("b", nodes={"q": 1}),
+            preempting("chat", nodes={"p": 1, "q": 1}),
+        ),
+        ("a", "b"),
+        (),
+        {"p": 1, "q": 1},
+    ),
+    Case(
+        "of devices in a pool that shrank as many as make room",
+        (replica("a", second=1), replica("b"), CHAT),
+        ("b", "a"),
+        (),
+        {"p": 1},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.reason for case in CASES])
+def test_who_gives_way(case: Case) -> None:
+    victims, yields = outcome(arbitrated(case.sizes, case.standing))
+    assert (sorted(victims), yields) == (sorted(case.victims), list(case.yields)), case.reason
+
+
+# The same by trying every choice, without a ledger.
+
+
+def drawn(seed: int) -> tuple[dict[str, int], list[ModelReplica]]:
+    """A small cluster, often with too much on it."""
+    draw = random.Random(seed)
+    sizes = {name: draw.choice((0, 1, 2, 3, 4)) for name in ("p", "q")[: draw.choice((1, 1, 2))]}
+    replicas = []
+    for number in range(draw.choice((2, 3, 4, 5, 6, 7))):
+        held = {name: draw.choice((1, 1, 2)) for name in draw.sample([*sizes], draw.choice((1, len(sizes))))}
+        fields = {
+            "deployment": draw.choice("stuvw"),
+            "nodes": held,
+            "deleting": draw.random() < 0.1,
+            "whole": draw.random() > 0.05,
+            "was_ready": draw.random() < 0.1,
+        }
+        value = draw.choice((None, 1, 1, 2, 3))
+        if draw.random() < 0.3:
+            replicas.append(preempting(f"r{number}", draw.choice((2, 3)), draw.randrange(5), **fields))
+        else:
+            spare = draw.choice(("all", "all", "1", "2", "0", "?", ""))
+            ready = draw.random() < 0.8
+            replicas.append(replica(f"r{number}", value, draw.randrange(5), spare, **fields, ready=ready))
+    return sizes, replicas
+
+
+def by_trying(sizes: Mapping[str, int], replicas: Sequence[ModelReplica]) -> tuple[set[str], set[str]]:
+    """Who gives way by the rules as they are written: of those that were Ready, and of the others."""
+    living = [one for one in replicas if not one.deleting]
+    held = Counter[str]()
+    for one in living:
+        held.update(one.nodes)
+    over = {pool for pool, nodes in sizes.items() if held[pool] > nodes}
+    here = [one for one in living if over & {*one.nodes}]
+    fixed = [one for one in here if not one.whole or one.ready or one.was_ready]
+    victims, yields, admitted = list[ModelReplica](), set[str](), list[ModelReplica]()
+
+    def fits(newcomer: ModelReplica, standing: Iterable[ModelReplica]) -> bool:
+        taken = Counter[str](newcomer.nodes)
+        for one in standing:
+            taken.update(one.nodes)
+        return all(taken[pool] <= sizes[pool] for pool in over & {*newcomer.nodes})
+
+    waiting = [one for one in here if one not in fixed]
+    waiting.sort(key=lambda one: (one.created, one.namespace, one.name))
+    waiting.sort(key=lambda one: -1_000 if one.priority is None else -one.priority)
+    for one in waiting:
+        if fits(one, [*fixed, *admitted]):
+            admitted.append(one)
+            continue
+        choices = [*gone_for(one, fixed, victims, over)] if one.preempting and one.priority else []
+        enough = [gone for gone in choices if fits(one, [x for x in [*fixed, *admitted] if x not in gone])]
+        if not enough:
+            yields.add(one.name)
+            continue
+        best = min(enough, key=dearness)
+        fixed = [other for other in fixed if other not in best]
+        victims += best
+        admitted.append(one)
+    return {one.name for one in victims}, yields
+
+
+def ability(newcomer: ModelReplica, fixed: Iterable[ModelReplica], over: set[str]) -> list[ModelReplica]:
+    """Those that may give way at all, the cheapest first."""
+    near = [
+        one
+        for one in fixed
+        if one.whole and one.priority is not None and one.priority < newcomer.priority
+        if over & {*newcomer.nodes} & {*one.nodes} and one.deployment != newcomer.deployment
+    ]
+    near.sort(key=lambda one: (one.created, one.namespace, one.name), reverse=True)
+    return sorted(near, key=lambda one: one.priority or 0)
+
+
+def gone_for(
+    newcomer: ModelReplica, fixed: Sequence[ModelReplica], before: Sequence[ModelReplica], over: set[str]
+) -> Iterator[tuple[ModelReplica, ...]]:
+    """Every set of those that may give way, of each deployment the cheapest that it spares."""
+    able, number = [], Counter(one.deployment for one in before)
+    near = ability(newcomer, fixed, over)
+    for one in near:
+        mine = [other.notes.spare for other in near if other.deployment == one.deployment]
+        least = min(1_000 if said == "all" else int(said) if said.isdigit() else 0 for said in mine)
+        number[one.deployment] += 1
+        if number[one.deployment] <= least:
+            able.append(one)
+    for size in range(len(able) + 1):
+        yield from combinations(able, size)
+
+
+def dearness(gone: tuple[ModelReplica, ...]) -> list[tuple[int, tuple[int, ...], str]]:
+    """The dearest of some, then the next: a high class, then an old one."""
+
+    def dear(one: ModelReplica) -> tuple[int, tuple[int, ...]]:
+        older = tuple(-ord(letter) for letter in f"{one.created} {one.name}")
+        return (one.priority or 0, older)
+
+    return sorted(map(dear, gone), reverse=True)
+
+
+def test_it_is_what_trying_every_choice_finds() -> None:
+    happened = Counter[str]()
+    for seed in scale.seeds(4_000):
+        sizes, replicas = drawn(seed)
+        victims, yields = outcome(arbitrated(sizes, replicas))
+        assert ({*victims}, {*yields}) == by_trying(sizes, replicas), seed
+        happened["victims"] += bool(victims)
+        happened["several"] += len(victims) > 1
+        happened["yields"] += bool(yields)
+    assert all(happened[what] > 20 for what in ("victims", "several", "yields")), happened
+
+
+def test_it_ends_and_takes_nobody_twice_nor_a_higher_one() -> None:
+    """Once all who give way are gone, nobody else has to, and no pool is over for want of one that could."""
+    for seed in scale.seeds(2_000):
+        sizes, replicas = drawn(seed)
+        made = arbitrated(sizes, replicas)
+        assert all(
+            victim.replica.priority < victim.to.priority and victim.to.preempting for victim in made.victims
+        ), seed
+        values = [victim.replica.priority for victim in made.victims]
+        assert all(one <= later for one, later in pairwise(values)), seed
+        names = {*outcome(made)[0], *outcome(made)[1]}
+        rest = [one for one in replicas if one.name not in names]
+        assert outcome(arbitrated(sizes, rest)) == ([], []), seed
+        shuffled = random.Random(seed).sample(replicas, len(replicas))
+        assert outcome(arbitrated(sizes, shuffled)) == outcome(made), "the order of the list"
