@@ -305,6 +305,8 @@ class ClusterConfig(StepInput):
     """Whether pools publish how many of their nodes can be used; needs `publish: Attributes`."""
     preemption: Literal["None", "Arbitrate"] = "None"
     """Whether the cluster says which replicas give way to one that preempts; needs `publish: Attributes`."""
+    tenants: Literal["Ignore", "Charge"] = "Ignore"
+    """Whether nodes with devices that others claim count; needs `capacity: Usable`."""
     gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
@@ -319,6 +321,8 @@ class ClusterConfig(StepInput):
             raise ValueError("capacity: Usable is published only with publish: Attributes")
         if self.preemption == "Arbitrate" and self.publish != "Attributes":
             raise ValueError("preemption: Arbitrate is published only with publish: Attributes")
+        if self.tenants == "Charge" and self.capacity != "Usable":
+            raise ValueError("tenants: Charge needs capacity: Usable")
         return self
 
 

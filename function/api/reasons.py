@@ -316,7 +316,7 @@ _ROWS = {
         *_progress("Published", "ClusterUnreadable"),
         *_problems("ClassMissing", "ClassUnreadable"),
         *_progress("Verified", "Usable"),
-        *_problems("Drift", "NodesUnusable"),
+        *_problems("Drift", "NodesUnusable", "DevicesTainted"),
     ),
     "ModelService": (
         *_milestones(Resolved="Endpoints of the preferred priority are selected"),

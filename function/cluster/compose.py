@@ -28,8 +28,6 @@ from function.cluster.names import (
     STACK,
     collections,
     kind_of,
-    observes_capacity,
-    observes_drift,
     stack_name,
 )
 from function.cluster.publish import observations
@@ -118,8 +116,7 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
         }
         made[STACK] = Desired(stack, ready=snapshot.stack_ready[0])
     looks = observations(snapshot)
-    if observes_drift(request) or observes_capacity(request):
-        own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
-        looks |= collections(snapshot.provider_config, own_labels=own_labels)
+    own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
+    looks |= collections(request, snapshot.provider_config, own_labels=own_labels)
     # What is looked at is always ready: a cluster does not wait for what it may not have.
     return made | {key: Desired(resource, ready=True) for key, resource in looks.items()}

@@ -20,7 +20,7 @@ from function.api.model import mapping, plain_of
 from function.api.text import counted, one_line
 from function.boundary import Condition, Request, Resolution, Unreadable
 from function.cluster.drift import drift
-from function.cluster.names import OBSERVATIONS, REQUIRED, observes_capacity, observes_drift
+from function.cluster.names import NODES, OBSERVATIONS, REQUIRED, SLICES, observes_capacity, observes_drift
 from function.cluster.publish import gateway_address, is_absent
 from function.cluster.snapshot import ClusterSnapshot
 from function.cluster.usable import NOT_OBSERVED
@@ -112,10 +112,11 @@ def pools_published(snapshot: ClusterSnapshot) -> Condition:
 
 def verified(request: Request, published: Mapping[str, Any]) -> Condition:
     """DevicesVerified: what the drivers publish has what the pools claim. One phrase a pool, worst first."""
-    if any(request.resolution(name) is not Resolution.DELIVERED for name in REQUIRED.values()):
+    required = (REQUIRED[SLICES], REQUIRED[NODES])
+    if any(request.resolution(name) is not Resolution.DELIVERED for name in required):
         text = "No ResourceSlice and no node of the cluster was observed yet"
         return Condition(VERIFIED, status=False, reason="NotObserved", message=text)
-    manifests: dict[str, list[dict[str, Any]]] = {name: [] for name in REQUIRED.values()}
+    manifests: dict[str, list[dict[str, Any]]] = {name: [] for name in required}
     for name, seen in manifests.items():
         for document in request.required[name]:
             try:
@@ -142,8 +143,10 @@ def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
     short = [str(pool) for pool in usable if pool.nodes < pool.declared]
     doubtful = max((pool.doubtful for pool in usable), default=0)
     doubt = f"{counted(doubtful, 'node')} cannot be looked at now and count as usable" if doubtful else ""
-    if not short and not doubt:
+    tainted = [pool.taints for pool in usable if pool.taints]
+    unseen = max((pool.unseen for pool in usable), default="")
+    parts = (*short, *tainted, doubt, f"{unseen}; nothing is taken away for them" if unseen else "")
+    reason = "NodesUnusable" if short else "DevicesTainted" if tainted else NOT_OBSERVED
+    if not any(parts):
         return Condition(USABLE, status=True, reason="Usable")
-    return _false(
-        USABLE, "NodesUnusable" if short else NOT_OBSERVED, ". ".join(filter(None, (*short, doubt)))
-    )
+    return _false(USABLE, reason, ". ".join(filter(None, parts)))

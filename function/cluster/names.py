@@ -5,12 +5,14 @@ another. So keys are those of Modelplane v0.3 where it has them, and the others 
 looked at and never touched.
 
 Nodes and ResourceSlices are looked at only where somebody asks: the cluster by `spec.drift.mode: Observe`, or
-the input of the step by `capacity: Usable`. Two collections are composed then. Their members are required by
-the name that Crossplane gave each collection, so they come a call later.
+the input of the step by `capacity: Usable`. Two collections are composed then; a third of DeviceTaintRules
+where the cluster's release has them, and one of ResourceClaims with `tenants: Charge`. Their members are
+required by the name that Crossplane gave each collection, so they come a call later.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from function import objects
@@ -21,19 +23,23 @@ from function.fail_static import base_of
 PROVIDER_CONFIG, GUARD, STACK = "cluster-provider-config-kubernetes", "usage-replicas", "serving-stack"
 GATEWAY, LEADER_WORKER_SET, CLASS_PREFIX = "see-gateway", "see-lws", "see-class-"
 HEARTBEAT = "see-heartbeat"
-SLICES, NODES = "see-slices", "see-nodes"
+SLICES, NODES, TAINT_RULES, CLAIMS = "see-slices", "see-nodes", "see-taint-rules", "see-claims"
 OBSERVATIONS = "see-"
 """How every key of an observation begins."""
 
 
-REQUIRED = {SLICES: "slices", NODES: "nodes"}
+OPTIONAL = (TAINT_RULES, CLAIMS)
+"""Collections without which the others say what they say."""
+REQUIRED = {SLICES: "slices", NODES: "nodes", TAINT_RULES: "taint-rules", CLAIMS: "claims"}
 """The requirement of the members of each collection, by its key."""
+TAINT_RULES_SINCE = "1.37"
+"""The release from which every cluster serves DeviceTaintRules as resource.k8s.io/v1."""
 KINDS = {
     PROVIDER_CONFIG: "ClusterProviderConfig",
     GUARD: "ClusterUsage",
     STACK: "ServingStack",
     **dict.fromkeys((GATEWAY, LEADER_WORKER_SET, HEARTBEAT), objects.KIND),
-    **dict.fromkeys((SLICES, NODES), objects.COLLECTION),
+    **dict.fromkeys(REQUIRED, objects.COLLECTION),
 }
 """What stands under the keys that do not depend on the cluster."""
 
@@ -67,10 +73,20 @@ def observes_capacity(request: Request) -> bool:
     return (request.input or {}).get("capacity") == "Usable"
 
 
+def asks_for(request: Request, key: str) -> bool:
+    """Tell whether a collection is to be looked at."""
+    if key == TAINT_RULES:
+        release = text_at(request.composite, "spec", "celVersion")
+        return observes_capacity(request) and release == TAINT_RULES_SINCE
+    if key == CLAIMS:
+        return observes_capacity(request) and (request.input or {}).get("tenants") == "Charge"
+    return observes_drift(request) or observes_capacity(request)
+
+
 def members(request: Request) -> tuple[Requirement, ...]:
     """Require what the collections hold, once their names are observed."""
     requirements = []
-    for key in REQUIRED if observes_drift(request) or observes_capacity(request) else ():
+    for key in filter(partial(asks_for, request), REQUIRED):
         name = text_at(request.observed[key], "metadata", "name") if key in request.observed else ""
         if name:
             requirements.append(
@@ -84,12 +100,14 @@ def members(request: Request) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
-def collections(provider_config: str, *, own_labels: bool) -> dict[str, dict[str, Any]]:
+def collections(request: Request, provider_config: str, *, own_labels: bool) -> dict[str, dict[str, Any]]:
     """Return the collections by key. `own_labels`: some pool's nodes carry another label than ours."""
     of_pools: dict[str, Any] = {"matchExpressions": [{"key": POOL_LABEL, "operator": "Exists"}]}
     looked_at = {
         SLICES: ("resource.k8s.io/v1", "ResourceSlice", {"matchLabels": {}}),
         NODES: ("v1", "Node", {"matchLabels": {}} if own_labels else of_pools),
+        TAINT_RULES: ("resource.k8s.io/v1", "DeviceTaintRule", {"matchLabels": {}}),
+        CLAIMS: ("resource.k8s.io/v1", "ResourceClaim", {"matchLabels": {}}),
     }
     return {
         key: {
@@ -102,4 +120,5 @@ def collections(provider_config: str, *, own_labels: bool) -> dict[str, dict[str
             },
         }
         for key, (api_version, kind, selector) in looked_at.items()
+        if asks_for(request, key)
     }

@@ -427,6 +427,20 @@ def _with_usable(
             held = bool(_opened(cluster.name, [{**declared, "nodes": nodes}], here).overcommitted_pools())
         if held:
             made[mark] = True
+    if seen.tainted and declared.get("devices"):
+        declared["devices"] = [
+            {
+                **device,
+                "taints": [
+                    *device.get("taints", ()),
+                    *(taint.model_dump(exclude_defaults=True) for taint in taints),
+                ],
+            }
+            if taints
+            else device
+            for device in declared["devices"]
+            for taints in (dict(seen.tainted).get(string(device.get("name")), ()),)
+        ]
     return {**declared, USABLE: made}
 
 

@@ -156,6 +156,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     if fault:
         cluster = Doubt(MALFORMED, fault)
     classes = {name: _class(request, name) for name in class_names(request)}
+    replicas = _replicas(request, reuse)
     declared_pools = cluster.spec.node_pools if isinstance(cluster, DeclaredCluster) else ()
     return ClusterSnapshot(
         cluster=cluster,
@@ -167,8 +168,8 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
             if not isinstance(devices, MissingClass)
         },
         missing={name: devices for name, devices in classes.items() if isinstance(devices, MissingClass)},
-        usable=usable_nodes(request, declared_pools, classes, reuse) if declared_pools else None,
-        replicas=_replicas(request, reuse),
+        usable=usable_nodes(request, declared_pools, classes, replicas, reuse) if declared_pools else None,
+        replicas=replicas,
         observed={
             key: reuse.parsed(request.observed[key], read_object)
             for key in ours

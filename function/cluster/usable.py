@@ -4,38 +4,53 @@ Opt-in by the input's `capacity: Usable`. Without it a declared node counts, and
 pool whose nodes are cordoned or lost waits there for ever.
 
 What takes a node away is an observation: it is gone, not Ready, cordoned, tainted, or its driver offers fewer
-devices than the class says. Everything else is doubt, and a node in doubt counts (Law 2): one that was never
-read, or was read last before the provider lost the cluster. Where nothing reliable is known at all (`Doubt`),
-nothing is published, and the declared number counts.
+devices than the class says; with `tenants: Charge`, also that others hold some of its devices. A taint that
+all devices of an entry have takes none away: the entry is published with it, for requests that tolerate it.
+Everything else is doubt, and a node in doubt counts (Law 2): one that was never read, or was read last before
+the provider lost the cluster. Where nothing reliable is known at all (`Doubt`), nothing is published, and the
+declared number counts.
 
-    collections of nodes and slices ▶ Sighting of each member ▶ ObservedPool
+    collections of nodes, slices, taint rules, claims ▶ Sighting of each member ▶ ObservedPool
 
-Limits: the number is about new replicas. What runs stays, on whatever node it is, and other pods' use of a
-node is not looked at.
+Limits: the number is about new replicas. What runs stays, on whatever node it is. Pods hold devices by their
+claims; what they take of a node's CPU and memory is not looked at, as it is not of ours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from function.api import ModelReplica
 from function.api.declared_cluster import DeclaredPool
-from function.api.model import condition_of, mapping, mappings, number, plain_of, string
-from function.api.taints import GPU_TOLERATION, Toleration, read_taints, untolerated
+from function.api.devices import MAX_DEVICE_TAINTS
+from function.api.model import KSERVE, condition_of, mapping, mappings, number, plain_of, string
+from function.api.taints import GPU_TOLERATION, Taint, Toleration, read_taints, untolerated
 from function.api.text import counted, listed
-from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable
+from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable, text_at
 from function.cluster.drift import (
+    LiveRules,
     NodeDevices,
     carries,
     first_taint,
     node_labels_of,
     read_nodes,
+    tainted_by,
     taints_of,
     type_fits,
 )
-from function.cluster.names import NODES, REQUIRED, SLICES, observes_capacity
+from function.cluster.names import (
+    CLAIMS,
+    NODES,
+    OPTIONAL,
+    REQUIRED,
+    SLICES,
+    TAINT_RULES,
+    asks_for,
+    observes_capacity,
+)
 from function.fail_static import Doubt
 from function.objects import GONE
 
@@ -56,9 +71,12 @@ class Sighting(NamedTuple):
 
 
 _CONTENT: Shape = {
-    "metadata": {"name": None, "labels": None, "deletionTimestamp": None},
+    "metadata": {
+        **dict.fromkeys(("name", "namespace", "labels", "deletionTimestamp")),
+        "ownerReferences": {"kind": None, "name": None},
+    },
     "spec": None,
-    "status": {"conditions": None},
+    "status": {"conditions": None, "allocation": None},
 }
 _SIGHTING: Shape = {
     "metadata": {"deletionTimestamp": None},
@@ -97,6 +115,10 @@ class ObservedPool:
     """Nodes that count though nothing is known of them now."""
     grows: bool
     """Whether nodes that are not there are added when they are needed."""
+    tainted: tuple[tuple[str, tuple[Taint, ...]], ...] = ()
+    """Entries with the taints that all their devices have, beyond those that the class states."""
+    unseen: str = ""
+    """What was to be looked at, and cannot be: it takes nothing away."""
 
     @property
     def nodes(self) -> int:
@@ -116,38 +138,66 @@ class ObservedPool:
         why = listed([*lost, *self.unusable], NAMED)
         return f"{self.name}: {self.nodes} of {counted(self.declared, 'node')} can be used: {why}"
 
+    @property
+    def taints(self) -> str:
+        """`h200: all gpu have the taint burn-in:NoSchedule`; empty where no entry has one."""
+        texts = [
+            f"all {name} have the taint {listed([str(taint) for taint in of], NAMED)}"
+            for name, of in self.tainted
+        ]
+        return f"{self.name}: {', '.join(texts)}" if texts else ""
+
 
 def usable_nodes(
-    request: Request, pools: Iterable[DeclaredPool], classes: Mapping[str, Any], reuse: Reuse
+    request: Request,
+    pools: Iterable[DeclaredPool],
+    classes: Mapping[str, Any],
+    replicas: Sequence[ModelReplica] | None,
+    reuse: Reuse,
 ) -> tuple[ObservedPool, ...] | Doubt | None:
     """Return what can be used of every pool whose class is known; None where nobody asks for it.
 
-    `classes`: the device entries of each class, by its name.
+    `classes`: the device entries of each class, by its name. `replicas`: those on the cluster, where known.
     """
     if not observes_capacity(request):
         return None
     doubt = _doubt(request, NODES) or _doubt(request, SLICES)
     if doubt is not None:
         return doubt
-    nodes, slices = (
+    nodes, slices, rules, claims = (
         [
             sighting
-            for document in request.required[REQUIRED[key]]
+            for document in request.required.get(REQUIRED[key], ())
             if not (sighting := reuse.parsed(document, read_sighting)).gone
         ]
-        for key in (NODES, SLICES)
+        for key in (NODES, SLICES, TAINT_RULES, CLAIMS)
     )
     if not any(node.manifest for node in nodes):
         return Doubt(NOT_OBSERVED, "No node of the cluster could be read")
     specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
+    unseen = [doubt.message for key in OPTIONAL if asks_for(request, key) and (doubt := _doubt(request, key))]
+    by_node = read_nodes(sighting.manifest for sighting in slices if sighting.manifest)
+    live = LiveRules(taints=[rule.manifest for rule in rules if rule.manifest and rule.current])
+    if live.taints and asks_for(request, TAINT_RULES):
+        by_node = {
+            name: replace(
+                has,
+                by_driver={driver: tainted_by(live, devices) for driver, devices in has.by_driver.items()},
+            )
+            for name, has in by_node.items()
+        }
+    on_kserve = text_at(request.composite, "spec", "stack") == KSERVE
     inventory = _Inventory(
-        read_nodes(sighting.manifest for sighting in slices if sighting.manifest),
+        by_node,
         frozenset(string(spec.get("driver")) for _, spec in specs if not string(spec.get("nodeName"))),
         frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
         all(sighting.manifest for sighting in slices),
+        _held_by_others(claims, replicas, by_node, SERVICE_PREFIX if on_kserve else PREFIX)
+        if asks_for(request, CLAIMS) and not _doubt(request, CLAIMS)
+        else {},
     )
     return tuple(
-        _pool(pool, entries, nodes, inventory)
+        replace(_pool(pool, entries, nodes, inventory), unseen="; ".join(unseen))
         for pool in pools
         if isinstance(entries := classes.get(pool.class_name), tuple) and entries
     )
@@ -155,7 +205,7 @@ def usable_nodes(
 
 def _doubt(request: Request, key: str) -> Doubt | None:
     """Say why nothing can be concluded from a collection: it is not there, not complete, or cut off."""
-    what = "nodes" if key == NODES else "ResourceSlices"
+    what = {NODES: "nodes", SLICES: "ResourceSlices", CLAIMS: "ResourceClaims"}.get(key, "DeviceTaintRules")
     if key not in request.observed:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not observed yet")
     status = mapping(plain_of(request.observed[key]).get("status"))
@@ -164,7 +214,9 @@ def _doubt(request: Request, key: str) -> Doubt | None:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster cannot be listed: {message}")
     if condition_of(status, "Ready")[0] is not True:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not all observed yet")
-    if request.resolution(REQUIRED[key]) is not Resolution.DELIVERED:
+    resolution = request.resolution(REQUIRED[key])
+    # A cluster without nodes is doubt; one on which nobody claims anything, or taints, is not.
+    if resolution is Resolution.UNRESOLVED or (key not in OPTIONAL and resolution is Resolution.ABSENT):
         return Doubt(NOT_OBSERVED, f"No {what} of the cluster were delivered")
     return None
 
@@ -179,6 +231,54 @@ class _Inventory(NamedTuple):
     """Nodes of which some slice is not known now."""
     complete: bool
     """Whether every slice was read: one that was not may be of any node."""
+    taken: Mapping[tuple[str, str], int]
+    """Devices that others hold, by node and driver."""
+
+    def knows(self, node: str) -> bool:
+        """Tell whether a node lacks what it seems to lack: a slice that is not known may hold it."""
+        return self.complete and node not in self.stale
+
+
+PREFIX, SERVICE_PREFIX = 31, 13
+"""Characters of a replica's name with which the names of its pods begin, however long they are: where we make
+the workloads, and where KServe does."""
+
+
+def _held_by_others(
+    claims: Iterable[Sighting],
+    replicas: Sequence[ModelReplica] | None,
+    by_node: Mapping[str, NodeDevices],
+    prefix: int,
+) -> dict[tuple[str, str], int]:
+    """Count the devices that claims of others hold, by node and driver. None while ours are not known.
+
+    Pods of ours have names that begin with their replica's, behind `m-` where that begins with a digit. What
+    was seen before the provider lost the cluster, and a claim with administrative access, hold nothing.
+    """
+    node_of = {
+        (driver, device.pool): node
+        for node, has in by_node.items()
+        for driver, devices in has.by_driver.items()
+        for device in devices
+    }
+    ours = tuple({replica.name[:prefix].replace(".", "-").rstrip("-") for replica in replicas or ()})
+    held: Counter[tuple[str, str]] = Counter()
+    for sighting in claims if replicas is not None else ():
+        claim = sighting.manifest or {}
+        owners = [
+            string(owner.get("name")).removeprefix("m-").replace(".", "-")
+            for owner in mappings(mapping(claim.get("metadata")).get("ownerReferences"))
+            if owner.get("kind") == "Pod"
+        ]
+        if not sighting.current or any(owner.startswith(ours) for owner in owners if ours):
+            continue
+        allocated = mapping(mapping(mapping(claim.get("status")).get("allocation")).get("devices"))
+        for result in mappings(allocated.get("results")):
+            driver = string(result.get("driver"))
+            node = node_of.get((driver, string(result.get("pool"))))
+            if node is not None and result.get("adminAccess") is not True:
+                held[node, driver] += 1
+    return dict(held)
 
 
 def _pool(
@@ -189,32 +289,71 @@ def _pool(
 ) -> ObservedPool:
     selector = node_labels_of(pool.name, pool.node_selector)
     unread = sum(node.manifest is None for node in nodes)
-    there = doubtful = unread
-    unusable = []
-    for node in nodes:
-        metadata = mapping((node.manifest or {}).get("metadata"))
-        if node.manifest is None or not carries(mapping(metadata.get("labels")), selector):
-            continue
-        there += 1
-        doubtful += not node.current
-        # What was seen before the provider lost the cluster may be over: the node counts.
-        why = _fault(node, pool, entries, inventory) if node.current else ""
-        if why:
-            unusable.append(f"{string(metadata.get('name')) or 'a node'} {why}")
+    here = [
+        (string(mapping(node.manifest.get("metadata")).get("name")), node)
+        for node in nodes
+        if node.manifest is not None
+        and carries(mapping(mapping(node.manifest.get("metadata")).get("labels")), selector)
+    ]
+    there = unread + len(here)
+    # What was seen before the provider lost the cluster may be over: the node counts.
+    faults = {name: _fault(node, pool) for name, node in here if node.current}
+    sound = [name for name, why in faults.items() if not why and inventory.knows(name)]
+    doubtful = unread + sum(not node.current for _, node in here)
+    # A node that is added may come without the taint, and so may one that is not known.
+    whole = len(sound) == sum(not why for why in faults.values()) and not doubtful
+    tainted = _tainted(entries, sound, inventory) if whole and not (pool.grows and there < pool.nodes) else ()
+    expected = [
+        {**entry, "taints": [*entry.get("taints", ()), *(taint.model_dump() for taint in taints)]}
+        for entry in entries
+        for taints in (dict(tainted).get(string(entry.get("name")), ()),)
+    ]
+    for name in sound:
+        fault = _device_fault(expected, inventory.by_node.get(name), inventory.elsewhere)
+        faults[name] = fault or _taken(expected, name, inventory)
     return ObservedPool(
         name=pool.name,
         declared=pool.nodes,
         there=there,
-        unusable=tuple(sorted(unusable)),
+        unusable=tuple(sorted(f"{name or 'a node'} {why}" for name, why in faults.items() if why)),
         doubtful=doubtful,
         grows=pool.grows,
+        tainted=tainted,
     )
 
 
-def _fault(
-    sighting: Sighting, pool: DeclaredPool, entries: Sequence[JsonObject], inventory: _Inventory
-) -> str:
-    """Say why no new pod of ours can use a node, "" where nothing says so."""
+def _tainted(
+    entries: Iterable[JsonObject], nodes: Iterable[str], inventory: _Inventory
+) -> tuple[tuple[str, tuple[Taint, ...]], ...]:
+    """Return the entries all of whose devices have a taint that the class does not state, on every node."""
+    inventories = [inventory.by_node[node] for node in nodes if node in inventory.by_node]
+    tainted = []
+    for entry in entries:
+        driver = string(entry.get("driver"))
+        if driver in inventory.elsewhere or any(driver in has.unknown for has in inventories):
+            continue
+        devices = [
+            set(device.taints)
+            for has in inventories
+            for device in has.by_driver.get(driver, ())
+            if type_fits(entry, device)
+        ]
+        common = set.intersection(*devices) - set(taints_of(entry)) if devices else set()
+        stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(taints_of(entry))])
+        if stated:
+            tainted.append((string(entry.get("name")), stated))
+    return tuple(tainted)
+
+
+def _taken(entries: Iterable[JsonObject], node: str, inventory: _Inventory) -> str:
+    """Say that others hold devices of a node, "" where they hold none that replicas may claim."""
+    drivers = {string(entry.get("driver")) for entry in entries if entry.get("claim", "DRA") == "DRA"}
+    taken = sum(inventory.taken.get((node, driver), 0) for driver in drivers)
+    return f"has {counted(taken, 'device')} that others claim" if taken else ""
+
+
+def _fault(sighting: Sighting, pool: DeclaredPool) -> str:
+    """Say why no new pod of ours can use a node, its devices aside; "" where nothing says so."""
     node = sighting.manifest or {}
     metadata, spec = mapping(node.get("metadata")), mapping(node.get("spec"))
     if metadata.get("deletionTimestamp"):
@@ -236,11 +375,7 @@ def _fault(
     repelling = untolerated(read_taints(mappings(spec.get("taints"))), tolerations)
     if repelling:
         return f"has the taint {repelling[0]}"
-    name = string(metadata.get("name"))
-    if not inventory.complete or name in inventory.stale:
-        # A slice that is not known may hold the devices that seem to be missing.
-        return ""
-    return _device_fault(entries, inventory.by_node.get(name), inventory.elsewhere)
+    return ""
 
 
 def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewhere: frozenset[str]) -> str:

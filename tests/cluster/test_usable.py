@@ -10,7 +10,9 @@ import pytest
 
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler
-from function.cluster.names import NODES, SLICES
+from function.cluster.names import CLAIMS, NODES, REQUIRED, SLICES, TAINT_RULES
+from function.cluster.usable import PREFIX, SERVICE_PREFIX
+from function.replica import names
 from tests.cluster.build import Case, cluster, inference_class, replica
 from tests.support.slices import H200, devices, resource_slice
 
@@ -26,7 +28,6 @@ GONE: Plain = {
     "message": "external resource does not exist",
 }
 CUT_OFF: Plain = {"type": "Synced", "status": "False", "message": "connect failed: no route to host"}
-REQUIRED = {NODES: "nodes", SLICES: "slices"}
 
 
 def node(name: str, *, pool: str = "gpu", ready: str = "True", deleted: bool = False, **spec: Any) -> Plain:
@@ -57,9 +58,14 @@ class Look:
     pool: Plain = field(default_factory=lambda: POOL)
     replicas: list[Plain] | None = field(default_factory=list)
     last: Plain | None = None
+    claims: list[Plain] | None = None
+    rules: list[Plain] | None = None
+    release: str = ""
 
     def request(self) -> Request:
         made = cluster(self.pool, gateway={"address": "203.0.113.7"})
+        if self.release:
+            made["spec"]["celVersion"] = self.release
         if self.last is not None:
             made["status"] = {"gpuPools": [{"name": "gpu", "nodes": 4, "usable": self.last}]}
         case = Case(made, {"h200": inference_class()}, replicas=self.replicas, input=INPUT)
@@ -72,12 +78,14 @@ class Look:
                 "status": {"conditions": conditions},
             }
         request = case.request()
-        content = {"nodes": self.nodes, "slices": self.slices}
+        content = {"nodes": self.nodes, "slices": self.slices, "claims": self.claims}
+        content |= {"taint-rules": self.rules}
         delivered = {
             name: tuple(map(PlainDocument, items)) for name, items in content.items() if items is not None
         }
         required = {**request.required, **delivered}
-        return Request(request.composite, request.observed, required, INPUT, frozenset(), {})
+        input_ = INPUT | ({} if self.claims is None else {"tenants": "Charge"})
+        return Request(request.composite, request.observed, required, input_, frozenset(), {})
 
     def answer(self) -> Response:
         return handler.run(self.request())
@@ -283,6 +291,168 @@ def test_a_node_in_doubt_counts(look: Look, nodes: int, reason: str) -> None:
     assert usable(look.answer()) == {"nodes": nodes}, reason
 
 
+BURN: Plain = {"key": "burn-in", "effect": "NoSchedule"}
+XID: Plain = {"key": "xid", "value": "79", "effect": "NoExecute"}
+
+
+def with_taints(*names: str, taints: list[Plain]) -> list[Plain]:
+    return [seen(resource_slice(name, devices(H200, 8, taints=taints))) for name in names]
+
+
+def rule(**selector: str) -> Plain:
+    spec = {"deviceSelector": {"driver": "gpu.nvidia.com", **selector}, "taint": BURN}
+    return seen({"metadata": {"name": "burn"}, "spec": spec})
+
+
+EVERYWHERE: list[tuple[Look, Plain, list[Plain], str, str]] = [
+    (
+        Look(slices=with_taints(*"abcd", taints=[BURN])),
+        {"nodes": 4},
+        [BURN],
+        "gpu: all gpu have the taint burn-in:NoSchedule",
+        "all of them: requests that tolerate it may come",
+    ),
+    (
+        Look(slices=[*with_taints(*"abc", taints=[BURN, XID]), *with_taints("d", taints=[BURN])]),
+        {"nodes": 1},
+        [BURN],
+        (
+            "gpu: 1 of 4 nodes can be used: a has 0 of 8 gpu.nvidia.com, others have the taint"
+            " xid=79:NoExecute, b has 0 of 8 gpu.nvidia.com, others have the taint xid=79:NoExecute, c has 0"
+            " of 8 gpu.nvidia.com, others have the taint xid=79:NoExecute. gpu: all gpu have the taint"
+            " burn-in:NoSchedule"
+        ),
+        "what is not on all of them takes nodes away",
+    ),
+    (
+        Look(slices=with_taints(*"ab", taints=[BURN]), nodes=[seen(node(at)) for at in "ab"], pool=GROWING),
+        {"nodes": 6, "toCome": 6},
+        [],
+        (
+            "gpu: 6 of 8 nodes can be used: a has 0 of 8 gpu.nvidia.com, others have the taint"
+            " burn-in:NoSchedule, b has 0 of 8 gpu.nvidia.com, others have the taint burn-in:NoSchedule"
+        ),
+        "nodes that are added may come without it",
+    ),
+    (
+        Look(slices=with_taints(*"abcd", taints=[{"key": "aging", "effect": "None"}])),
+        {"nodes": 4},
+        [],
+        "",
+        "an effect that only informs",
+    ),
+    (
+        Look(rules=[rule()], release="1.37"),
+        {"nodes": 4},
+        [BURN],
+        "gpu: all gpu have the taint burn-in:NoSchedule",
+        "a rule about the driver",
+    ),
+    (Look(rules=[rule()]), {"nodes": 4}, [], "", "a release that does not serve rules"),
+    (
+        Look(rules=[rule(pool="a", device="device-3")], release="1.37"),
+        {"nodes": 3},
+        [],
+        (
+            "gpu: 3 of 4 nodes can be used: a has 7 of 8 gpu.nvidia.com, others have the taint"
+            " burn-in:NoSchedule"
+        ),
+        "a rule about one device",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("look", "expected", "taints", "said", "reason"), EVERYWHERE, ids=[row[4] for row in EVERYWHERE]
+)
+def test_a_taint_of_all_devices_is_published_with_them(
+    look: Look, expected: Plain, taints: list[Plain], said: str, reason: str
+) -> None:
+    look.collections = {key: [SYNCED, READY] for key in REQUIRED}
+    response = look.answer()
+    assert usable(response) == expected, reason
+    assert response.status["gpuPools"][0]["devices"][0].get("taints", []) == taints, reason
+    assert condition(response)[1] == said, reason
+
+
+def claim(pod: str, pool: str, number: int = 1, **result: Any) -> Plain:
+    results = [
+        {"request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": f"device-{at}", **result}
+        for at in range(number)
+    ]
+    metadata = {"name": f"{pod}-devices", "ownerReferences": [{"kind": "Pod", "name": pod}]}
+    return seen({"metadata": metadata, "status": {"allocation": {"devices": {"results": results}}}})
+
+
+OURS = replica()["metadata"]["name"]
+TENANTS: list[tuple[list[Plain], int, str, str]] = [
+    ([], 4, "", "nobody claims anything"),
+    ([claim("notebook", "a", 2)], 3, "a has 2 devices that others claim", "a tenant's"),
+    ([claim(f"{OURS}-main-7d9-x", "a", 8), claim(f"{OURS}-main-0", "b", 8)], 4, "", "our replica's"),
+    ([claim("notebook", "a", adminAccess=True)], 4, "", "administrative access takes nothing"),
+    ([claim("notebook", "elsewhere")], 4, "", "no node of the pool"),
+    ([claim("notebook", "a", driver="other")], 4, "", "another driver"),
+    (
+        [seen({"metadata": {"name": "mine"}, "status": {"allocation": {"devices": {"results": 7}}}})],
+        4,
+        "",
+        "absurd",
+    ),
+    ([seen(None)], 4, "", "never read"),
+]
+
+
+@pytest.mark.parametrize(("claims", "nodes", "said", "reason"), TENANTS, ids=[row[3] for row in TENANTS])
+def test_nodes_on_which_others_claim_devices_do_not_count(
+    claims: list[Plain], nodes: int, said: str, reason: str
+) -> None:
+    look = Look(claims=claims, replicas=[replica()])
+    look.collections[CLAIMS] = [SYNCED, READY]
+    assert usable(look.answer()) == {"nodes": nodes}, reason
+    assert condition(look.answer())[1] == (f"gpu: {nodes} of 4 nodes can be used: {said}" if said else ""), (
+        reason
+    )
+
+
+def test_names_of_our_pods_begin_with_their_replicas() -> None:
+    """However long a replica's name is, and whatever makes its pods."""
+    draw = random.Random(4)
+    for _ in range(500):
+        length = draw.randint(1, 63)
+        name = "".join(draw.choice("abc123-.") for _ in range(length)).strip("-.") or "a"
+        engine = "".join(draw.choice("ab1-") for _ in range(draw.randint(1, 30))).strip("-") or "e"
+        made = [(names.deployment_name(name, engine), PREFIX), (names.gang_name(name, engine), PREFIX)]
+        for pod, prefix in [*made, (names.service_name(name), SERVICE_PREFIX)]:
+            begin = name[:prefix].replace(".", "-").rstrip("-")
+            assert pod.removeprefix("m-").replace(".", "-").startswith(begin), (name, engine, pod)
+
+
+def test_others_are_charged_only_while_they_can_be_told_from_ours() -> None:
+    look = Look(claims=[claim("notebook", "a")], replicas=None)
+    look.collections[CLAIMS] = [SYNCED, READY]
+    assert usable(look.answer()) == {"nodes": 4}, "replicas are not delivered"
+    look = Look(claims=[claim("notebook", "a")])
+    look.collections[CLAIMS] = [CUT_OFF, READY]
+    assert usable(look.answer()) == {"nodes": 4}, "the list is old"
+    assert condition(look.answer()) == (
+        "NotObserved",
+        (
+            "The ResourceClaims of the cluster cannot be listed: connect failed: no route to host;"
+            " nothing is taken away for them"
+        ),
+    )
+
+
+def test_claims_and_rules_are_collected_only_where_somebody_asks() -> None:
+    def composed(look: Look) -> set[str]:
+        return {CLAIMS, TAINT_RULES} & set(look.answer().desired)
+
+    assert composed(Look()) == set()
+    assert composed(Look(claims=[])) == {CLAIMS}
+    assert composed(Look(release="1.37")) == {TAINT_RULES}
+    assert composed(Look(release="1.36")) == set()
+
+
 def test_what_is_held_beyond_what_can_be_used_is_said_and_stays() -> None:
     three = [seen(node(name)) for name in "abc"]
     full = [replica(f"chat-{at}") for at in range(4)]
@@ -348,6 +518,8 @@ def test_no_observation_takes_anything_away_in_whatever_order() -> None:
         if draw.random() < 0.7:
             conditions = {key: [SYNCED, READY] for key in REQUIRED}
         look = Look(nodes, slices, conditions, pool, draw.choice([None, [replica()] * 3]))
+        look.claims = draw.choice([None, [claim("tenant", "a"), *draw.sample(odd, 2)]])
+        look.rules, look.release = [rule(), *draw.sample(odd, 2)], draw.choice(["", "1.37"])
         answer = look.answer()
         assert desired <= set(answer.desired)
         published = answer.status["gpuPools"][0]

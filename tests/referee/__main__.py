@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tests.referee.scenarios import Scenario
 
 Plain = dict[str, Any]
-PARALLEL = 8
 STEPS = 5
 WRONG_IN = 20
 """Of so many refusals by devices one may be wrong: for pods of many sizes the guard is a bound."""
@@ -286,6 +285,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.referee")
     parser.add_argument("--minutes", type=float, default=10, help="time for random worlds")
     parser.add_argument("--worlds", type=int, default=600, help="random worlds at most")
+    parser.add_argument("--parallel", type=int, default=8, help="worlds at a time: most of it is waiting")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(100_000))
     parser.add_argument("--mode", choices=MODES, action="append", help="modes of random worlds; all of them")
     parser.add_argument("--only", choices=["scenarios", "examples", "worlds"], action="append")
@@ -300,7 +300,7 @@ def main() -> int:
         referee = Referee()
         say(f"seed {given.seed}; the cluster is up after {time.monotonic() - began:.0f} s")
         if "scenarios" in parts:
-            _all(referee, referee.scenario, list(SCENARIOS))
+            _all(referee, referee.scenario, list(SCENARIOS), given.parallel)
         if "examples" in parts:
             referee.examples()
         if "worlds" in parts:
@@ -311,7 +311,7 @@ def main() -> int:
                 if time.monotonic() < end:
                     referee.random(*pair)
 
-            _all(referee, one, seeds)
+            _all(referee, one, seeds, given.parallel)
     if referee.judged[judge.WRONG] * WRONG_IN > referee.judged.total():
         referee.differs("refusals by devices", f"more than 1 in {WRONG_IN} is wrong")
     say(f"{time.monotonic() - began:.0f} s, {len(referee.differ)} disagreements")
@@ -322,7 +322,7 @@ def main() -> int:
     return 1 if referee.differ else 0
 
 
-def _all(referee: Referee, ask: Callable[[Any], None], questions: Sequence[Any]) -> None:
+def _all(referee: Referee, ask: Callable[[Any], None], questions: Sequence[Any], parallel: int) -> None:
     """Ask everything, several at a time; an error of ours is a disagreement."""
 
     def safely(question: Any) -> None:
@@ -331,7 +331,7 @@ def _all(referee: Referee, ask: Callable[[Any], None], questions: Sequence[Any])
         except Exception as error:  # noqa: BLE001 - one world says nothing about the others
             referee.differs(f"{question} broke", repr(error))
 
-    with ThreadPoolExecutor(PARALLEL) as pool:
+    with ThreadPoolExecutor(parallel) as pool:
         list(pool.map(safely, questions))
 
 
