@@ -12,7 +12,7 @@ answered by desiring again what is observed:
 What is in doubt is decided where it is read (`scheduler.schedule`, a handler's reader); what doubt does is
 decided here and nowhere else.
 
-Law 2 is about replicas: none leaves but for one of the seven reasons of docs/how-it-schedules.md. Law C is
+Law 2 is about replicas: none leaves but for one of the eight reasons of docs/how-it-schedules.md. Law C is
 about whatever the other handlers compose, and is cited by these numbers:
 
 1. An object leaves the desired state only where the spec was read and no longer has what the object belongs

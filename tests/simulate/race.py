@@ -199,19 +199,23 @@ class Race:
         for name in [name for name, left in self.dying.items() if left <= 0]:
             del self.replicas[name], self.dying[name]
         self.dying = {name: left - 1 for name, left in self.dying.items()}
-        running = {name for name, replica in self.replicas.items() if is_ready(replica)}
+        running = {name for name, replica in self.replicas.items() if self.has_nodes(replica)}
         for name, replica in self.replicas.items():
-            if name not in running and name not in self.dying and self.draw.random() < 0.5:
+            if not is_ready(replica) and name not in self.dying and self.draw.random() < 0.5:
                 cluster, pool, nodes = held(replica)
                 used = sum(
                     held(self.replicas[n])[2]
-                    for n in running
+                    for n in running - {name}
                     if held(self.replicas[n])[:2] == (cluster, pool)
                 )
                 if used + nodes <= self.size(cluster, pool):
                     running.add(name)
                     replica["status"] = {"conditions": [build.condition("Ready", status=True)]}
         self.overcommitted |= set(self.crowded())
+
+    def has_nodes(self, replica: Plain) -> bool:
+        """Tell whether a replica's pods run on nodes."""
+        return is_ready(replica)
 
     def size(self, cluster: str, pool: str) -> int:
         """Nodes of a pool."""

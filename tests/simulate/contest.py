@@ -1,0 +1,208 @@
+"""Deployments of several priority classes on a fleet that is too small, read from lists that lag behind.
+
+As `race`, and beside it: clusters that arbitrate, budgets of deployments, replicas that fail. It is recorded
+which Ready replica the function gave up, and held against what was true at that moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.api import InferenceCluster, replica as replica_api
+from function.boundary import PlainDocument
+from function.cluster.arbiter import gives_way
+from function.scheduler.ledger import Ledger
+from tests.simulate.race import Race, frozen, held, is_ready, label
+from tests.support import build
+
+if TYPE_CHECKING:
+    from function.api.replica import ModelReplica
+
+Plain = dict[str, Any]
+VALUES = {"vip": 100, "high": 50, "low": 10, "": 0}
+PREEMPTS = ("vip", "high")
+CLASSES = [
+    {"name": name, "value": value, "preempts": name in PREEMPTS} for name, value in VALUES.items() if name
+]
+SETTLE, QUIET = 10, 3
+"""Reconciles of each after the last event, and those after them in which nothing may happen."""
+
+
+@dataclass
+class Contest(Race):
+    """One episode."""
+
+    faults: list[str] = field(default_factory=list)
+    """Ready replicas that were given up against a promise."""
+    gave_way: int = 0
+    """Ready replicas that gave way to a higher class."""
+    yielded: int = 0
+    unneeded: int = 0
+    """Ready replicas that gave way though their pool was not over any more: the list was old."""
+    moves: list[tuple[int, str]] = field(default_factory=list)
+    """What was placed and given up, by round of settling."""
+    round: int = -1
+    ran: set[str] = field(default_factory=set)
+    """The uids of replicas that were Ready: one that fails has its nodes until it is gone."""
+
+    def _deployment(self, number: int) -> Plain:
+        made = super()._deployment(number)
+        draw = self.draw
+        named = draw.choice(("vip", "high", "low", "low", ""))
+        placement: Plain = {"priorityClassName": named} if named else {}
+        if draw.random() < 0.25:
+            placement["disruption"] = {"maxUnavailable": draw.choice((1, 2))}
+        if placement:
+            made["spec"]["placement"] = placement
+        if draw.random() < 0.25:
+            made["spec"]["minReplicas"] = 1
+        return made
+
+    def play(self) -> Contest:
+        """Play the episode: a time of trouble, then of rest with lists that are fresh."""
+        for number in range(45):
+            if number == 15:  # Lower classes came first and run; now those that preempt want more.
+                for deployment in self.deployments:
+                    if class_of(deployment) in PREEMPTS:
+                        deployment["spec"]["replicas"] += self.draw.choice((1, 2))
+            self._one_step()
+        for self.round in range(SETTLE + QUIET):
+            for number in range(len(self.clusters)):
+                self.past.append(self._listed())
+                self._publish([number], 0)
+                for deployment in self.draw.sample(self.deployments, len(self.deployments)):
+                    self.past.append(self._listed())
+                    self._reconcile(deployment, self.past[-1])
+                    self._tick()
+        return self
+
+    def _one_step(self) -> None:
+        if self.step < 15 and self.draw.random() < 0.5:
+            lower = [deployment for deployment in self.deployments if class_of(deployment) not in PREEMPTS]
+            if lower:
+                self.past.append(self._listed())
+                self._reconcile(self.draw.choice(lower), self.past[-1])
+                self._tick()
+                return
+        super()._one_step()
+
+    def _disturb(self) -> None:
+        """A replica fails, or is deleted; or somebody wants one more, or one less."""
+        alive = sorted(set(self.replicas) - set(self.dying))
+        if alive and self.draw.random() < 0.5:
+            replica = self.replicas[self.draw.choice(alive)]
+            replica["status"] = {"conditions": [build.condition("Ready", status=False)]}
+        elif self.draw.random() < 0.3:
+            spec = self.draw.choice(self.deployments)["spec"]
+            spec["replicas"] = max(1, spec["replicas"] - 1)
+        else:
+            super()._disturb()
+
+    def _published(self, cluster: Plain, listed: Any) -> Plain:
+        """The cluster, and who gives way on it by a list."""
+        name = cluster["metadata"]["name"]
+        made = super()._published(cluster, listed)
+        ledger = Ledger([InferenceCluster.parse(cluster)])
+        for item in listed:
+            ledger.open(replica_api.parse(PlainDocument(item)), item["spec"]["clusterName"])
+        return made | {"status": made["status"] | {"givesWay": gives_way(ledger, name)}}
+
+    def _reconcile(self, deployment: Plain, listed: list[Plain]) -> None:
+        before = set(self.replicas)
+        super()._reconcile(deployment, listed)
+        if self.round >= 0:
+            self.moves += [(self.round, f"placed {name}") for name in sorted(set(self.replicas) - before)]
+        answer = self.answers[deployment["metadata"]["name"]]
+        self.yielded += any(result.reason == "ReplicaYielded" for result in answer.results)
+
+    def _apply(self, deployment: Plain, observed: Plain | None, resource: Plain) -> None:
+        if observed is not None:
+            before = self.replicas[observed["metadata"]["name"]]
+            before["metadata"]["labels"] = dict(resource["metadata"]["labels"])
+        super()._apply(deployment, observed, resource)
+
+    def _give_up(self, replica: Plain) -> None:
+        """Hold what the function gives up against what is true now."""
+        name = replica["metadata"]["name"]
+        if self.round >= 0:
+            self.moves.append((self.round, f"given up {name}"))
+        parent = next(
+            deployment
+            for deployment in self.deployments
+            if deployment["metadata"]["name"] == label(replica, "deployment")
+        )
+        if is_ready(replica) and len(self.observed_of(parent)) <= parent["spec"]["replicas"]:
+            self.gave_way += 1
+            cluster, pool, _ = held(replica)
+            waiting = [
+                other
+                for key, other in self.replicas.items()
+                if key not in self.dying and not is_ready(other) and held(other)[:2] == (cluster, pool)
+                if other["metadata"]["labels"].get("modelplane.ai/preempting")
+            ]
+            values = [VALUES[class_of(self.parent_of(other))] for other in waiting]
+            if not values or (cluster, pool) not in self.crowded():
+                self.unneeded += 1
+            elif max(values) <= VALUES[class_of(parent)]:
+                self.faults.append(f"{name} gave way to no higher class")
+            spec = parent["spec"]
+            serving = sum(map(is_ready, self.observed_of(parent).values())) - 1
+            most = spec.get("placement", {}).get("disruption", {}).get("maxUnavailable")
+            if serving < min(spec.get("minReplicas", 0), spec["replicas"]):
+                self.faults.append(f"{name} gave way below minReplicas")
+            if most is not None and spec["replicas"] - serving > most:
+                self.faults.append(f"{name} gave way beyond maxUnavailable")
+        super()._give_up(replica)
+
+    def has_nodes(self, replica: Plain) -> bool:
+        """Tell whether a replica has nodes: once it ran, until it is gone."""
+        if is_ready(replica):
+            self.ran.add(replica["metadata"]["uid"])
+        return replica["metadata"]["uid"] in self.ran
+
+    def parent_of(self, replica: Plain) -> Plain:
+        """The deployment of a replica."""
+        name = label(replica, "deployment")
+        return next(one for one in self.deployments if one["metadata"]["name"] == name)
+
+    def in_vain(self) -> list[str]:
+        """Deployments that wait for a place though one of a lower class that could be spared has it."""
+        waiting = []
+        parsed = [
+            replica_api.parse(PlainDocument(frozen(item)))
+            for name, item in self.replicas.items()
+            if name not in self.dying
+        ]
+        for deployment in self.deployments:
+            named = class_of(deployment)
+            missing = deployment["spec"]["replicas"] - len(self.observed_of(deployment))
+            if named not in PREEMPTS or missing <= 0 or deployment["spec"].get("minReplicas", 0) > 1:
+                continue
+            needs = deployment["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
+            for cluster in self.clusters:
+                for pool in cluster["status"]["gpuPools"]:
+                    where = (cluster["metadata"]["name"], pool["name"])
+                    here = [one for one in parsed if one.cluster == where[0] and where[1] in one.nodes]
+                    room = pool["nodes"] - sum(one.nodes[where[1]] for one in here)
+                    if room + sum(could_go(here, VALUES[named], where[1])) >= needs:
+                        waiting.append(f"{deployment['metadata']['name']} on {where}")
+        return waiting
+
+
+def could_go(here: list[ModelReplica], value: int, pool: str) -> list[int]:
+    """Nodes of those that could give way to a value; of each deployment the fewest that it spares hold."""
+    spent, nodes = Counter[str](), []
+    for one in sorted(here, key=lambda one: one.nodes[pool]):
+        if one.priority is None or one.priority >= value or one.notes is None:
+            continue
+        spent[one.deployment] += 1
+        if spent[one.deployment] <= one.notes.spared:
+            nodes.append(one.nodes[pool])
+    return nodes
+
+
+def class_of(deployment: Plain) -> str:
+    """The class that a deployment names; empty for none."""
+    return str(deployment["spec"].get("placement", {}).get("priorityClassName", ""))

@@ -1,0 +1,33 @@
+"""Preemption in a closed loop: it converges, takes nobody against a promise, and leaves nobody in vain."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulate.contest import CLASSES, QUIET, SETTLE, Contest
+from tests.support.scale import count
+
+EPISODES = range(count(10, 200, 1_000))
+ON = {"overcommit": "Yield", "priorityClasses": CLASSES}
+
+
+@pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
+def test_replicas_of_lower_classes_give_way_and_it_settles(coordination: str) -> None:
+    """Lists are old and budgets change. After the last event ten reconciles of each are enough."""
+    gave_way = 0
+    for seed in EPISODES:
+        contest = Contest(seed, ON | {"coordination": coordination}, churn=True).play()
+        gave_way += contest.gave_way
+        assert not contest.faults, (seed, contest.faults)
+        late = [move for number, move in contest.moves if number >= SETTLE]
+        assert not late, f"seed {seed}: within {QUIET} rounds at rest {late}"
+        assert not contest.crowded(), seed
+        assert not contest.in_vain(), (seed, contest.in_vain())
+    assert gave_way, "nobody ever gave way: the test would prove nothing"
+
+
+def test_without_a_class_that_preempts_nobody_gives_way() -> None:
+    plain = [{**row, "preempts": False} for row in CLASSES]
+    for seed in EPISODES[:5]:
+        contest = Contest(seed, ON | {"priorityClasses": plain}, churn=True).play()
+        assert not contest.gave_way, seed
