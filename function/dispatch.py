@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from function.adapter import handler as adapter
 from function.api.names import read_key
 from function.api.text import one_line
 from function.boundary import Costs, NoReuse, Request, Requirement, Response, Result, Reuse, text_at
@@ -55,12 +56,15 @@ HANDLERS: Mapping[str, Handler] = {
     cluster.CLASS_KIND: Handler(cluster.run_class, declared=_nothing, condition_types=_nothing),
     endpoint.KIND: Handler(endpoint.run, endpoint.declared, endpoint.condition_types),
     service.KIND: Handler(service.run, service.declared, service.condition_types),
+    adapter.KIND: Handler(adapter.run, adapter.declared, adapter.condition_types),
+    # A placement is data, as a class is: nothing is composed of it, and it becomes Ready.
+    adapter.PLACEMENT_KIND: Handler(cluster.run_class, declared=_nothing, condition_types=_nothing),
 }
 
 OPERATION = Handler(operations.run, operations.declared, operations.condition_types)
 """The step of an Operation, which has no composite."""
 
-COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS}
+COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS, **adapter.COSTS}
 """What it takes to remember what a handler reads."""
 
 

@@ -193,6 +193,7 @@ _REMOTE: Shape = {
     **_HEAD,
     "metadata": {**_METADATA, "annotations": {LAST_APPLIED: None}, "managedFields": _WRITES},
     "spec": None,
+    "data": None,
     "status": None,
 }
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from function.api.adapter import AdapterRoom
 from function.api.devices import MAX_DEVICES
 from function.api.model import Count, Keyed, MemoHolder, Model, Name, Role, Whole, refuse_twice
 from function.api.taints import DeviceToleration, Toleration
@@ -266,6 +267,8 @@ class Engine(Model):
     copies: Count = 1
     phase: Literal["Prefill", "Decode"] | None = None
     pool_policy: Literal["SinglePool", "SameFabric"] = "SinglePool"
+    adapters: AdapterRoom | None = None
+    """Room for ModelAdapters; left out, it has none and its pods are as they always were."""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ K3. a container says what it runs, in two words at least: to one without args th
     what an image would run by itself is replaced by the preset's command;
 K4. the size of a gang follows from its parallelism: `pipeline`, or `data` over `dataLocal`, and never both;
 K5. a decode engine listens where the preset's sidecar looks for it;
+K7. an engine has no room for adapters: nothing on its pods loads them;
 K6. pods get no labels and annotations but those that are passed on from the service, which all of them share.
 
 `Standard` mounts nothing but a ModelCache: without one it can take a model only from where an engine loads it
@@ -65,6 +66,8 @@ class StackEngine:
     """Pods of one copy."""
     serving: PodTemplate
     follower: PodTemplate | None
+    has_room: bool = False
+    """Whether it has room for adapters."""
 
     @property
     def templates(self) -> tuple[PodTemplate, ...]:
@@ -89,7 +92,9 @@ def pods_of(workload: Workload) -> ReplicaPods:
 def stack_engine(engine: WorkloadEngine) -> StackEngine:
     """Return an engine of a ModelReplica as a stack sees it."""
     follower = engine.follower.template if engine.follower else None
-    return StackEngine(engine.name, engine.phase, engine.pods, engine.serving.template, follower)
+    return StackEngine(
+        engine.name, engine.phase, engine.pods, engine.serving.template, follower, engine.adapters is not None
+    )
 
 
 def obstacle(stack: str, replica: ReplicaPods) -> str:
@@ -180,6 +185,8 @@ def _model(replica: ReplicaPods) -> Iterator[str]:
 
 
 def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
+    if engine.has_room:  # K7
+        yield "its pods get no loader of adapters: leave adapters out"
     for template in engine.templates:  # K3
         command = command_of(template.container)
         if not command:

@@ -297,7 +297,7 @@ _ROWS = {
     ),
     "ModelReplica": (
         *_milestones(Accepted="The model is accepted"),
-        *_progress("Deploying"),
+        *_progress("Deploying", "WaitingForAdapters"),
         *_problems("WaitingForCluster", "Malformed", "ClusterChanged"),
         *_problems("StackChanged", "StackCannotExpress", "NameTaken"),
         *_milestones(Serving="The model is serving"),
@@ -329,6 +329,14 @@ _ROWS = {
         *_milestones(BackendConfigured="Routes can refer to the endpoint"),
         *_progress("WaitingForBackend"),
         *_problems("InvalidURL", "Malformed"),
+    ),
+    "ModelAdapter": (
+        *_milestones(FullyScheduled="The adapter is placed on all replicas that are wanted"),
+        *_progress("Replacing"),
+        *_problems("PartiallyScheduled", "NotScheduled", "NoBaseReplicas", "ReplacementBlocked"),
+        *_problems("InputsUnresolved", "Malformed"),
+        *_milestones(Configured="The adapter is configured on all of its replicas"),
+        *_progress("Configuring", "NoReplicas"),
     ),
 }
 

@@ -270,7 +270,8 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 
-def _owner(references: list[Mapping[str, Any]]) -> str | None:
+def owner_of(references: list[Mapping[str, Any]]) -> str | None:
+    """Return the uid of the controller among owner references; None without one."""
     for reference in references:
         if reference.get("controller") is True:
             return str(reference.get("uid") or "")
@@ -329,7 +330,7 @@ def parse(document: Document) -> ModelReplica:
         created=read.text(metadata, "creationTimestamp"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         ready=read.ready(plain),
-        owner=_owner(read.maps(metadata, "ownerReferences")),
+        owner=owner_of(read.maps(metadata, "ownerReferences")),
         was_ready=read.text(annotations, WAS_READY_ANNOTATION) != "",
         alternative=read.text(labels, ALTERNATIVE_LABEL),
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from function.api.adapter import AdapterRoom
 from function.api.deployment import CacheRef, DeviceSelector, MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
 from function.api.model import Count, Flag, MemoHolder, Model, Name, Role, refuse_twice
@@ -198,6 +199,7 @@ class WorkloadEngine(Model):
     name: Name
     copies: Count = 1
     phase: Phase | None = None
+    adapters: AdapterRoom | None = None
     members: tuple[WorkloadMember, ...]
 
     @model_validator(mode="after")

@@ -274,6 +274,7 @@ _SUB_REQUEST: Mapping[str, Allowed] = {
 _CONSTRAINTS = fields("requests", "matchAttribute")
 _ENGINE: Mapping[str, Allowed] = {
     **fields("name", "copies", "phase", "poolPolicy"),
+    "adapters": fields("slots", "maxRank", "capabilities", "overcommit"),
     "members": {
         **fields("role"),
         "worker": fields("nodes"),

@@ -22,8 +22,10 @@ from function.boundary import Desired, JsonObject, Request, Reuse, text_at
 from function.fail_static import as_observed, key_of, steadfast
 from function.objects import ObservedObject, composed_object
 from function.replica import names
+from function.replica.adapters import adapters_head, config_map
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
 from function.replica.picker import CONFIG_FILE, is_disaggregated, routing
+from function.replica.pods import engine_port
 from function.replica.snapshot import ReplicaSnapshot, was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
 from function.replica.workloads import (
@@ -71,7 +73,10 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     Where nothing changed since the latest call, that is the latest composition.
     """
     values = (snapshot.cluster, *snapshot.observed.values())
-    facts = (tuple(snapshot.observed), request.input, request.desired, snapshot.was_updated)
+    facts = (
+        *(tuple(snapshot.observed), request.input, request.desired, snapshot.was_updated),
+        snapshot.placements,
+    )
     memo = snapshot.replica.memo_of(CompositionMemo)
     latest = memo.latest
     if latest is not None and latest[1] == facts and all(map(is_, latest[0], values)):
@@ -139,6 +144,17 @@ def _beside(
     """Return what pods refer to, and what the input asks for besides."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
     wanted: dict[str, JsonObject] = {claim.key: claim.resource for claim in claims.values()}
+    ports = {
+        engine.name: engine_port(snapshot.replica, engine)
+        for engine in snapshot.replica.engines
+        if engine.adapters is not None
+    }
+    if ports and snapshot.cluster.stack != KSERVE:
+        namespace = snapshot.remote_namespace
+        key = key_of(names.ADAPTERS, adapters_head(snapshot.replica, namespace), snapshot.observed)
+        before = snapshot.observed.get(key)
+        listed = config_map(snapshot.replica, snapshot.placements, before, ports, namespace)
+        wanted[key] = composed_object(listed, provider_config)
     if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
         # The namespace outlives the replica, because others may be in it.
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": snapshot.remote_namespace}}

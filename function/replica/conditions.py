@@ -24,6 +24,7 @@ from function.boundary import Condition, Request, Result, Unreadable
 from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
+from function.replica.adapters import configured, room_of
 from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
 from function.replica.snapshot import UPDATED, ReplicaSnapshot, diagnoses_pods
@@ -33,8 +34,8 @@ from function.transitions import MISSING, conditions_before, transitions
 ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
 SHOWN = 3
 """How many engines a message names."""
-_FIELDS = ("engines", "servingDigest")
-_APPLIED = {names.CLAIM, names.SECRET, names.NAMESPACE, *names.ROUTING}
+_FIELDS = ("engines", "servingDigest", "adapters")
+_APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
 """What workloads need besides themselves."""
 
 
@@ -55,9 +56,17 @@ def status(
     if isinstance(snapshot, Doubt):
         # Law C 3. Crossplane applies the status with one owner, so a field that is left out is removed.
         return before if before.get("servingDigest") == _digest(request) else _uncounted(before)
+    adapters: dict[str, Any] = {}
+    if room_of(snapshot.replica) is not None:
+        listed_there = configured(snapshot.observed)
+        if listed_there is not None:
+            adapters = {"adapters": [{"name": name} for name in listed_there]}
+        elif "adapters" in before:  # Law C 3.
+            adapters = {"adapters": before["adapters"]}
     if snapshot.config.status != "Engines":
-        return {}
+        return adapters
     fields: dict[str, Any] = {
+        **adapters,
         "engines": [
             {
                 "name": state.name,
@@ -66,7 +75,7 @@ def status(
                 "updated": state.updated,
             }
             for state in states
-        ]
+        ],
     }
     memo, published = snapshot.replica.memo_of(CompositionMemo), before.get("servingDigest")
     if memo.digest is None:

@@ -33,6 +33,7 @@ STATUS: Shape = {
         "conditions": {"type": None, "status": None, "reason": None},
         "engines": None,
         "servingDigest": None,
+        "adapters": None,
     }
 }
 """What is read of the composite besides what its pods are made of."""

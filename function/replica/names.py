@@ -30,6 +30,7 @@ SERVICE, SEEN = "inference-service", "see-serving"
 """On KServe: the one object that is applied, and what its controller makes of each engine, looked at only."""
 SERVICE_KEY = WORKLOAD
 """The key of the one object; those of workloads go on with the name of an engine."""
+ADAPTERS = "adapters"
 POOL, ROUTE, NAMESPACE = "inference-pool", "model-route", "namespace"
 PICKER, PICKER_SERVICE, PICKER_CONFIG = "epp", "epp-service", "epp-config"
 PICKER_ACCOUNT, PICKER_ROLE, PICKER_BINDING = "epp-serviceaccount", "epp-role", "epp-rolebinding"
@@ -56,8 +57,8 @@ class Key(NamedTuple):
     """The meaning of one of our keys."""
 
     what: str
-    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`, or a key of
-    `ROUTING`."""
+    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`, `ADAPTERS`,
+    or a key of `ROUTING`."""
     of: str = ""
     """The engine, or the name of the secret."""
     role: str = ""
@@ -68,7 +69,7 @@ class Key(NamedTuple):
 def read_key(key: str) -> Key | None:
     """Read a key back, that of a successor (`fail_static.key_of`) as what it succeeds; None for another's."""
     base = base_of(key)
-    if base in ROUTING or base == NAMESPACE:
+    if base in ROUTING or base in (NAMESPACE, ADAPTERS):
         return Key(base)
     if base == SERVICE_KEY:
         return Key(SERVICE)
@@ -157,6 +158,11 @@ def budget_name(replica: str, engine: str) -> str:
 def secret_name(replica: str, secret: str) -> str:
     """Name of a mirrored Secret: one for each replica, so that none loses it when another leaves."""
     return _subdomain(child_name(replica, "secret", secret), replica, "secret", secret)
+
+
+def adapters_name(replica: str) -> str:
+    """Name of the ConfigMap with the adapters of a replica."""
+    return _joined(replica, "adapters")
 
 
 def cache_claim_name(namespace: str, cache: str) -> str:

@@ -25,6 +25,7 @@ from function.api.taints import GPU_TOLERATION
 from function.api.workload import HUGGING_FACE, Container, Workload, WorkloadEngine, WorkloadMember
 from function.objects import ObservedObject
 from function.replica import names
+from function.replica.adapters import UPDATING, room_flags, with_room
 from function.replica.snapshot import ReplicaSnapshot
 
 
@@ -143,6 +144,8 @@ def pod_template(
             "llm-d.ai/inference-serving": "true",
             "llm-d.ai/role": engine.phase.lower(),
         }
+    if serves and engine.adapters is not None:
+        with_room(spec, replica, engine)
     label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
     spec |= pod_scheduling(snapshot) | spread(snapshot, engine, {label: workload}, running)
     drain(snapshot, spec)
@@ -156,12 +159,17 @@ def _engine_container(
     source, serves = member.template.container, member.role != "Worker"
     container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": mounts}
     args = arguments(snapshot, source, serves=serves)
+    room = engine.adapters if serves else None
+    if room is not None:
+        args += room_flags(source, room)
     if args or not engine.is_gang:
         # Modelplane writes an empty list into a Deployment, and none into a gang: either stays as it was.
         container["args"] = args
     if source.command:
         container["command"] = list(source.command)
     env = environment(snapshot, source, is_gang=engine.is_gang)
+    if room is not None and all(variable["name"] != UPDATING for variable in env):
+        env.append({"name": UPDATING, "value": "True"})
     if env:
         container["env"] = env
     if serves:

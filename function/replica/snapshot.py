@@ -15,6 +15,7 @@ In doubt (Law C 2) nothing is composed and everything observed stays as it is. T
 4. Objects are on another cluster than the replica's (Law C 5), or of another stack than its cluster has.
 5. The stack of the cluster has no words for the spec.
 6. A namesake in another namespace would share objects with it, and came first.
+7. It has room for adapters, and those that are placed on it are not delivered.
 
 A fault in a field that pods are not made of is no doubt: `api.workload` and `api.declared_cluster` read only
 what this handler stands on. Other readers of the same objects have models of their own, for the same reason.
@@ -27,11 +28,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from function import objects
+from function.api.adapter import PLACEMENT_KIND, REPLICA_LABEL, AdapterPlacement, read_placements
 from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
 from function.api.inputs import WorkloadConfig, invalid_input
-from function.api.model import KSERVE, STANDARD, condition_of, mapping
+from function.api.model import KSERVE, STANDARD, condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION, BASE_LENGTH, NamespacedName, is_dns_label, is_dns_subdomain
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.text import one_line
@@ -41,7 +43,7 @@ from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
 
-CLUSTER, NAMESAKES, CACHES = "cluster", "namesakes", "caches"
+CLUSTER, NAMESAKES, CACHES, PLACEMENTS = "cluster", "namesakes", "caches", "adapters"
 """Names of requirements; those of ModelCaches that are fetched by name go on with a number."""
 REMOTE_NAMESPACE = "default"
 """Where Modelplane has all pods of a cluster, whatever the namespace of their replica."""
@@ -50,12 +52,12 @@ UPDATED = "ModelUpdated"
 _IN_FULL = frozenset(
     {
         *(names.WORKLOAD, names.CLAIM, names.SERVICE, names.SEEN),
-        *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE),
+        *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE, names.ADAPTERS),
     }
 )
 """What is compared with what is wanted; of the rest only the identity and the status count."""
 _OF_STACK = {
-    STANDARD: frozenset({names.WORKLOAD, *names.ROUTING}),
+    STANDARD: frozenset({names.WORKLOAD, names.ADAPTERS, *names.ROUTING}),
     KSERVE: frozenset({names.SERVICE, names.SEEN}),
 }
 """What is composed on one stack and on no other."""
@@ -70,6 +72,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     """Declare what this request needs, whatever was delivered.
 
     - Always the InferenceCluster of the replica, by name; nothing for a replica that names none.
+    - The adapters that are placed on it, where an engine has room for some.
     - With `namesakes: Refuse` the replicas and ModelCaches that may have its names (`required_namesakes`).
     - With `diagnose: Pods` the members of every collection of pods that is observed. They are known by the
       name that Crossplane gave the collection, and unwatched: pods change too often to wake anybody.
@@ -78,9 +81,17 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     cluster = text_at(request.composite, "spec", "clusterName")
     if cluster:
         requirements.append(Requirement(CLUSTER, API_VERSION, "InferenceCluster", match_name=cluster))
+    name, namespace = (text_at(request.composite, "metadata", key) for key in ("name", "namespace"))
+    if has_room(request):
+        requirements.append(
+            Requirement(
+                *(PLACEMENTS, API_VERSION, PLACEMENT_KIND),
+                namespace=namespace,
+                match_labels=((REPLICA_LABEL, name),),
+            )
+        )
     requirements += required_namesakes(request)
     if diagnoses_pods(request):
-        namespace = text_at(request.composite, "metadata", "namespace")
         for key in sorted(request.observed):
             document = request.observed[key]
             name = text_at(document, "metadata", "name")
@@ -97,6 +108,12 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
+def has_room(request: Request) -> bool:
+    """Tell whether an engine of the composite has room for adapters, whatever else of it can be read."""
+    engines = mappings(mapping(plain_of(request.composite).get("spec")).get("engines"))
+    return any(engine.get("adapters") for engine in engines)
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaSnapshot:
     """A replica that can be composed, and all that its objects are made of."""
@@ -110,6 +127,8 @@ class ReplicaSnapshot:
     """Whether ModelUpdated was True."""
     remote_namespace: str
     """Where its objects are on its cluster."""
+    placements: tuple[AdapterPlacement, ...] = ()
+    """The adapters that are placed on it."""
 
 
 def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
@@ -150,6 +169,10 @@ def read_snapshot(
     doubt = _unfit(cluster, replica, observed) or _name_taken(request, replica)
     if doubt is not None:
         return doubt
+    if has_room(request) and request.resolution(PLACEMENTS) is Resolution.UNRESOLVED:
+        text = "Waiting for the adapters that are placed here; everything running is kept"
+        return Doubt("WaitingForAdapters", text)
+    placements = read_placements(request.required.get(PLACEMENTS, ()), reuse) if has_room(request) else ()
     # Law C 6: objects stay in the namespace where the replica runs, whatever the input now wants for new
     # ones. A successor in another namespace would need the devices that the running workload holds, in all
     # replicas at once. Only a move that an earlier release began goes on, to where the input wants it.
@@ -160,7 +183,9 @@ def read_snapshot(
         if names.what_of(key) in (names.WORKLOAD, names.SERVICE)
     } - {""}
     remote_namespace = wanted if wanted in running else min(running, default=wanted)
-    return ReplicaSnapshot(replica, config, cluster, observed, was_updated(request), remote_namespace)
+    return ReplicaSnapshot(
+        replica, config, cluster, observed, was_updated(request), remote_namespace, placements
+    )
 
 
 def _unfit(

@@ -127,9 +127,9 @@ def digest_of(value: Plain | Mapping[str, Any]) -> str:
 #   it. Of an engine that is gone it leaves with the workload; on KServe, where one service has all pods, it
 #   stays until every engine runs what is wanted now.
 # - Routing that was superseded stays until the new one is on the cluster and its picker works.
-# - A mirrored Secret stays until no pod can refer to it: until every engine has one workload, and every copy
-#   of that runs what is wanted now. Budgets, collections of pods and what the workloads of KServe are seen
-#   through leave at once: they hold nothing that runs.
+# - A mirrored Secret, and the list of adapters, stays until no pod can refer to it: until every engine has
+#   one workload, and every copy of that runs what is wanted now. Budgets, collections of pods and what the
+#   workloads of KServe are seen through leave at once: they hold nothing that runs.
 # - A service of KServe that was superseded stays until its successor takes requests.
 # - Whatever has a successor under another key stays until that one is on the cluster.
 
@@ -161,7 +161,7 @@ def _stays(
         return True
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
-    if read.what in (names.CLAIM, names.SECRET):
+    if read.what in (names.CLAIM, names.SECRET, names.ADAPTERS):
         users = tuple(states.values())
         if read.what == names.CLAIM and read.of in states:
             users = (states[read.of],)

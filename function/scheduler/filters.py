@@ -260,7 +260,9 @@ def _pods(engine: Engine) -> StackEngine:
         raise Malformed([Fault("members", "expected one Standalone, or a Leader and a Worker")])
     [serving] = templates.values()
     followers = sum(member.pods for member in engine.members if member.role == "Worker")
-    return StackEngine(engine.name, engine.phase, 1 + followers, serving, follower)
+    return StackEngine(
+        engine.name, engine.phase, 1 + followers, serving, follower, engine.adapters is not None
+    )
 
 
 # placement.evacuate: what is given up as lost takes no new replica, or it would be given up again.

@@ -96,6 +96,8 @@ def engine_spec(engine: Engine, members: list[dict[str, Any]]) -> dict[str, Any]
     emitted: dict[str, Any] = {"name": engine.name, "copies": engine.copies, "members": members}
     if engine.phase is not None:
         emitted["phase"] = engine.phase
+    if engine.adapters is not None:
+        emitted["adapters"] = engine.adapters.stated()
     return emitted
 
 
@@ -165,7 +167,8 @@ def _engine_template(engine: Mapping[str, Any]) -> dict[str, Any]:
         }
         for member in engine.get("members") or ()
     ]
-    return {"name": engine.get("name"), "phase": engine.get("phase"), "members": members}
+    kept = {key: engine.get(key) for key in ("name", "phase", "adapters")}
+    return {**kept, "members": members}
 
 
 def _without_empty(value: Any) -> Any:

@@ -20,6 +20,7 @@ ROOMS = {
     "InferenceCluster": "cluster/*.py",
     "ModelService": "routing/[st]*.py",
     "ModelEndpoint": "routing/endpoint.py",
+    "ModelAdapter": "adapter/*.py",
 }
 ROOT = Path(function.__file__).parent
 

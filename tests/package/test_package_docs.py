@@ -58,6 +58,7 @@ PAGE_OF = {
     "InferenceCluster": "clusters.md",
     "ModelService": "routing.md",
     "ModelEndpoint": "routing.md",
+    "ModelAdapter": "adapters.md",
 }
 
 

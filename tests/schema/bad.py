@@ -43,6 +43,10 @@ BASES: dict[str, Plain] = {
     },
     "ModelEndpoint": {"spec": {"url": "http://192.0.2.1/ml/chat-1/v1", "rewritePath": "/ml/chat-1/"}},
     "ModelService": {"spec": {"endpoints": [{"selector": {"matchLabels": {"app": "chat"}}}]}},
+    "ModelAdapter": {"spec": {"base": {"deploymentName": "chat"}, "source": "acme/support-lora"}},
+    "ModelAdapterPlacement": {
+        "spec": {"adapter": "support", "replica": "chat-5ab63", "source": "acme/support-lora"}
+    },
     "ModelCache": {"spec": {"clusterSelector": {"matchLabels": {"tier": "production"}}}},
     "InferenceCluster": {
         "spec": {
@@ -389,6 +393,26 @@ BAD = [
         made("ModelReplica", ("spec.clusterName", "b")),
         "a replica never changes cluster",
         old=made("ModelReplica"),
+    ),
+    *(
+        Case(f"an edit of {path}", kind, made(kind, (path, value)), expected, old=made(kind))
+        for kind, path, value, expected in (
+            ("ModelAdapter", "spec.source", "acme/other", "base and source are immutable"),
+            ("ModelAdapter", "spec.base", {"deploymentName": "code"}, "base and source are immutable"),
+            ("ModelAdapter", "spec.rank", 32, "rank is immutable"),
+            ("ModelAdapterPlacement", "spec.replica", "chat-0a1b2", "a placement never changes"),
+        )
+    ),
+    bad("ModelAdapter", "spec.base", {}, "expected either", "a base is one deployment or some labels"),
+    Case(
+        "more at least than wanted",
+        "ModelAdapter",
+        made("ModelAdapter", ("spec.replicas", 1), ("spec.minReplicas", 2)),
+        "minReplicas must not be above replicas",
+    ),
+    _deployment(f"{ENGINES}.0.adapters", {}, "'slots' is a required property", "room is a number of slots"),
+    _deployment(
+        f"{ENGINES}.0.adapters", {"slots": 4, "maxRank": 20}, "is not one of", "no rank of an engine"
     ),
     bad("ModelEndpoint", "spec.url", "ftp://192.0.2.1/", "does not match", "not a way to a model"),
     bad("ModelEndpoint", "spec.rewritePath", "ml/", "does not match", "a path starts at the root"),

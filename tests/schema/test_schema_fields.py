@@ -15,6 +15,7 @@ from function.api import (
     InferenceCluster,
     ModelCache,
     ModelDeployment,
+    adapter as adapter_api,
     cluster as cluster_api,
     declared_cluster as declared_api,
     replica as replica_api,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MODELS: dict[str, tuple[type[BaseModel], ...]] = {
     "InferenceClass": (InferenceClass,),
     "InferenceCluster": (InferenceCluster, declared_api.DeclaredCluster, declared_api.WorkloadCluster),
+    "ModelAdapter": (adapter_api.ModelAdapter,),
     "ModelCache": (ModelCache,),
     "ModelDeployment": (ModelDeployment,),
     "ModelEndpoint": (routing_api.ModelEndpoint,),
@@ -41,7 +43,9 @@ MODELS: dict[str, tuple[type[BaseModel], ...]] = {
 SHAPES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "InferenceCluster": (cluster_api.SHAPE, declared_api.SHAPE),
     "ModelEndpoint": (routing_api.ENDPOINT_SHAPE,),
-    "ModelReplica": (replica_api.SHAPE, replica_api.CHARGE_SHAPE),
+    "ModelAdapter": (adapter_api.ADAPTER_SHAPE,),
+    "ModelAdapterPlacement": (adapter_api.PLACEMENT_SHAPE,),
+    "ModelReplica": (replica_api.SHAPE, replica_api.CHARGE_SHAPE, adapter_api.BASE_SHAPE),
     "ModelService": (routing_api.SERVICE_SHAPE,),
 }
 
@@ -78,9 +82,9 @@ def of_the_api(paths: Iterator[str]) -> set[str]:
     return {path for path in paths if not path.startswith((".metadata", ".apiVersion", ".kind"))}
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", sorted({*MODELS, *SHAPES}))
 def test_the_schema_has_every_field_that_is_read_or_recorded(kind: str) -> None:
-    paths = {path for model in MODELS[kind] for path in of_the_api(read(model))}
+    paths = {path for model in MODELS.get(kind, ()) for path in of_the_api(read(model))}
     paths |= {path for shape in SHAPES.get(kind, ()) for path in of_the_api(projected(shape))}
     paths |= of_the_api(recorded(KINDS.get(kind, {})))
     schema = schema_of(kind)

@@ -1,0 +1,100 @@
+"""Say how an adapter is: where it is placed and why not on more replicas, and how many of them serve it.
+
+    AdapterScheduled ▶ fully, partially or not placed        AdapterReady ▶ the replicas that serve it
+
+Both are in every answer, the same text for the same problem, and no time in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from function.adapter.schedule import AdapterDecision, RefusalReason, one_more_slot
+from function.adapter.snapshot import AdapterSnapshot
+from function.api.text import counted, joined, listed, one_line
+from function.boundary import Condition, Request
+from function.fail_static import Doubt
+
+SCHEDULED, READY = "AdapterScheduled", "AdapterReady"
+SHOWN = 3
+"""How many replicas a message names."""
+
+
+def condition_types(_request: Request) -> tuple[str, ...]:
+    """Return the conditions that every answer carries, in their order."""
+    return (SCHEDULED, READY)
+
+
+def in_doubt(doubt: Doubt) -> tuple[Condition, ...]:
+    """Return the conditions of an adapter that cannot be read."""
+    text = one_line(f"{doubt.message}; every placement is kept, nothing new is placed")
+    return tuple(
+        Condition(kind, status=False, reason=doubt.reason, message=text) for kind in (SCHEDULED, READY)
+    )
+
+
+def conditions(
+    snapshot: AdapterSnapshot, decision: AdapterDecision, undelivered: tuple[str, ...]
+) -> tuple[Condition, ...]:
+    """Return all conditions. `undelivered`: what the decision stands on and was not delivered."""
+    return (_scheduled(decision, undelivered), _ready(snapshot, decision))
+
+
+def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condition:
+    inputs, total = decision.inputs, decision.total
+    if undelivered:
+        text = f"Waiting for {listed(undelivered, SHOWN)}; every placement is kept, nothing new is placed"
+        return Condition(SCHEDULED, status=False, reason="InputsUnresolved", message=one_line(text))
+    head = f"Placed on {total} of {counted(inputs.wanted, 'replica')}"
+    replaced = "; ".join(kept.outgoing for kept in decision.outgoing[:SHOWN])
+    if total < inputs.wanted:
+        reason = "PartiallyScheduled" if total else "NotScheduled"
+        if not inputs.bases:
+            reason = "NoBaseReplicas"
+            text = joined(head, "the base has no replica")
+        else:
+            text = joined(head, _why(decision), _hint(decision))
+        if decision.outgoing:
+            reason = "ReplacementBlocked"
+            text = joined(text, f"kept until it is replaced: {replaced}")
+        is_enough = reason == "PartiallyScheduled" and 0 < inputs.minimum <= total
+        return Condition(SCHEDULED, status=is_enough, reason=reason, message=one_line(text))
+    if decision.outgoing:
+        text = joined(head, f"being replaced: {replaced}")
+        return Condition(SCHEDULED, status=True, reason="Replacing", message=one_line(text))
+    return Condition(SCHEDULED, status=True, reason="FullyScheduled")
+
+
+def _why(decision: AdapterDecision) -> str:
+    """Return why no further replica takes the adapter: counts by reason, and the nearest one's numbers."""
+    rejections = decision.rejections
+    if not rejections:
+        return f"minReplicas {decision.inputs.minimum} cannot be met"
+    counts = Counter(reason for _, reason, _ in rejections)
+    parts = []
+    for reason in RefusalReason:
+        if counts[reason]:
+            replica, _, detail = next(row for row in rejections if row[1] is reason)
+            parts.append(f"{counts[reason]} {reason.value}" + (f" ({replica} {detail})" if detail else ""))
+    return f"0/{counted(len(rejections), 'replica')} of the base can take it: {', '.join(parts)}"
+
+
+def _hint(decision: AdapterDecision) -> str:
+    """Return what would help, where that was tried."""
+    gained = one_more_slot(decision) if decision.inputs.complete else 0
+    return f"with one slot more on each replica {gained} more would be placed" if gained else ""
+
+
+def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
+    total, serving = decision.total, decision.serving
+    if not total and decision.inputs.wanted:
+        text = "It is on no replica"
+        return Condition(READY, status=False, reason="NoReplicas", message=text)
+    if len(serving) < total:
+        waiting = sorted(
+            {*(existing.replica for existing in decision.staying), *decision.placed} - set(serving)
+        )
+        text = f"{len(serving)} of {counted(total, 'replica')} serve {snapshot.adapter.name}"
+        text += f"; not configured or not Ready yet: {listed(waiting, SHOWN)}"
+        return Condition(READY, status=False, reason="Configuring", message=one_line(text))
+    return Condition(READY, status=True, reason="Configured")

@@ -1,0 +1,305 @@
+"""Place an adapter on replicas of its base: the pass of the fleet scheduler, one level down.
+
+    retain ▶ scale down ▶ fill ▶ give up what was replaced
+
+1. **Retain.** Every placement stays, unless its replica is gone or the placement itself is being deleted. A
+   replica that is not delivered, cannot be read or is not Ready keeps its adapters (Law 2).
+2. A placement is *outgoing* where its replica is being deleted, has too little room for it by now (slots,
+   rank, capabilities), or lost the race for a slot. It does not count, and stays until it is replaced.
+3. **Scale down** where more stay than are wanted: first on a replica known not to be Ready, then one that is
+   not configured yet, then on the cluster with most, then the later name.
+4. **Fill** the shortfall over the replicas that pass the filters: first one that has the adapter loaded, then
+   on the cluster with the fewest, then the one with the most free slots, then by name.
+5. An outgoing placement is given up when as many others as are wanted serve the adapter. One that lost the
+   race serves nothing and leaves as soon as it is replaced. So no request for an adapter finds it nowhere.
+
+Limits: the pass reads no device and no memory. A slot is what the deployment says it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from function.api.adapter import AdapterPlacement, AdapterRoom, BaseReplica, holders
+
+
+class RefusalReason(Enum):
+    """Why a replica takes no further adapter, in the order of evaluation; the value is how it reads."""
+
+    UNREADABLE = "unreadable"
+    LEAVING = "being deleted"
+    NO_ROOM = "without room for adapters"
+    RANK = "of too small a rank"
+    CAPABILITY = "without a capability"
+    HAS_IT = "already with this adapter"
+    NO_SLOT = "without a free slot"
+
+
+class LeaveCause(Enum):
+    """Why a placement leaves: the whole list (Law 2)."""
+
+    DELETED = "it is being deleted"
+    REPLICA_GONE = "its replica is gone"
+    SCALED_DOWN = "fewer replicas are wanted"
+    REPLACED = "it was replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlacement:
+    """One placement of the adapter at hand."""
+
+    replica: str
+    name: str
+    observed: bool = True
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterInput:
+    """All that one pass depends on."""
+
+    name: str
+    wanted: int
+    minimum: int
+    """Below this many nothing new is placed."""
+    rank: int
+    requirements: tuple[str, ...]
+    existing: tuple[OwnPlacement, ...]
+    bases: Mapping[str, BaseReplica]
+    """Replicas of the base that were delivered and could be decoded, by name."""
+    absent: frozenset[str] = frozenset()
+    """Replicas of own placements that were asked for by name and do not exist."""
+    placements: Mapping[str, tuple[AdapterPlacement, ...]] = field(default_factory=dict)
+    """All that hold a slot, ours included, by replica; empty while they are not delivered."""
+    complete: bool = False
+    """Whether the replicas of the base and the placements were delivered: else nothing is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlacement:
+    """A placement that stays."""
+
+    existing: OwnPlacement
+    outgoing: str = ""
+    """Why it has to be replaced; empty where it counts."""
+    lost: bool = False
+    """Whether it lost the race for its slot, so that the replica does not load it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterDecision:
+    """The outcome of one pass."""
+
+    inputs: AdapterInput
+    kept: tuple[KeptPlacement, ...]
+    placed: tuple[str, ...]
+    """Replicas that take the adapter now."""
+    dropped: tuple[tuple[OwnPlacement, LeaveCause], ...]
+    rejections: tuple[tuple[str, RefusalReason, str], ...] = ()
+    """Replica, reason and numbers of those that cannot take another; empty where no place was missing."""
+
+    @property
+    def staying(self) -> tuple[OwnPlacement, ...]:
+        """The kept placements that count."""
+        return tuple(kept.existing for kept in self.kept if not kept.outgoing)
+
+    @property
+    def outgoing(self) -> tuple[KeptPlacement, ...]:
+        """The kept placements that wait for their replacement."""
+        return tuple(kept for kept in self.kept if kept.outgoing)
+
+    @property
+    def total(self) -> int:
+        """How many replicas the adapter is on, those that are to be replaced left out."""
+        return len(self.staying) + len(self.placed)
+
+    @property
+    def serving(self) -> tuple[str, ...]:
+        """Replicas that are known to serve it."""
+        return tuple(existing.replica for existing in self.staying if serves(self.inputs, existing.replica))
+
+    @property
+    def needs_fleet(self) -> bool:
+        """Tell whether only the whole base answers: something is short, to be replaced or not configured."""
+        gone = any(existing.replica in self.inputs.absent for existing, _ in self.dropped) or any(
+            existing.replica in self.inputs.absent for existing in self.staying
+        )
+        unconfigured = any(
+            existing.replica in self.inputs.bases
+            and self.inputs.name not in self.inputs.bases[existing.replica].configured
+            for existing in self.staying
+        )
+        return self.total < self.inputs.wanted or bool(self.outgoing) or gone or unconfigured
+
+
+def serves(inputs: AdapterInput, replica: str) -> bool:
+    """Tell whether a replica is Ready and its handler says that the adapter is configured there."""
+    base = inputs.bases.get(replica)
+    return base is not None and base.ready is True and inputs.name in base.configured
+
+
+def schedule(inputs: AdapterInput) -> AdapterDecision:
+    """Run the pass. The same input gives the same decision, whatever the order of its parts (Law 1)."""
+    kept, dropped = _retain(inputs)
+    kept, victims = _scale_down(inputs, kept)
+    dropped += victims
+    staying = [item.existing for item in kept if not item.outgoing]
+    placed, rejections = _fill(inputs, kept, inputs.wanted - len(staying))
+    if len(kept) + len(placed) < inputs.minimum:
+        placed = []
+    serving = sum(serves(inputs, existing.replica) for existing in staying)
+    is_replaced = len(staying) + len(placed) >= inputs.wanted
+    remaining = []
+    for item in kept:
+        if item.outgoing and (serving >= inputs.wanted or (item.lost and is_replaced)):
+            dropped.append((item.existing, LeaveCause.REPLACED))
+        else:
+            remaining.append(item)
+    return AdapterDecision(inputs, tuple(remaining), tuple(placed), tuple(dropped), tuple(rejections))
+
+
+def _retain(inputs: AdapterInput) -> tuple[list[KeptPlacement], list[tuple[OwnPlacement, LeaveCause]]]:
+    kept: list[KeptPlacement] = []
+    dropped = []
+    for existing in sorted(inputs.existing, key=lambda existing: existing.replica):
+        base = inputs.bases.get(existing.replica)
+        if existing.terminating:
+            dropped.append((existing, LeaveCause.DELETED))
+        elif base is None and existing.replica in inputs.absent and inputs.complete and inputs.bases:
+            dropped.append((existing, LeaveCause.REPLICA_GONE))
+        elif base is None and existing.replica in inputs.absent:
+            # An emptied list is doubt: a placement on a replica that is really gone costs nothing.
+            kept.append(KeptPlacement(existing, outgoing=f"{existing.replica} does not exist"))
+        elif base is None or base.fault:
+            kept.append(
+                KeptPlacement(existing)
+            )  # Law 2: undelivered or unreadable is doubt, and doubt keeps.
+        else:
+            kept.append(_judged(inputs, existing, base))
+    return kept, dropped
+
+
+def _judged(inputs: AdapterInput, existing: OwnPlacement, base: BaseReplica) -> KeptPlacement:
+    """Return a placement with why it has to be replaced, if it has to."""
+    if base.terminating:
+        return KeptPlacement(existing, outgoing=f"{base.name} is being deleted")
+    refusal = _refusal(inputs, base.room)
+    if refusal is not None:
+        return KeptPlacement(existing, outgoing=f"{base.name} {refusal[1]}")
+    listed = inputs.placements.get(base.name, ())
+    first = {placement.name for placement in holders(listed, base.room.adapters if base.room else 0)}
+    is_listed = any(placement.name == existing.name for placement in listed)
+    if is_listed and existing.name not in first:
+        return KeptPlacement(existing, outgoing=f"{base.name} has more adapters than slots", lost=True)
+    return KeptPlacement(existing)
+
+
+def _refusal(inputs: AdapterInput, room: AdapterRoom | None) -> tuple[RefusalReason, str] | None:
+    """Return what of a replica's room does not fit the adapter, whoever else is there."""
+    if room is None:
+        return RefusalReason.NO_ROOM, "has no room for adapters"
+    if inputs.rank > room.max_rank:
+        return RefusalReason.RANK, f"takes rank {room.max_rank}, rank {inputs.rank} is needed"
+    missing = sorted(set(inputs.requirements) - set(room.capabilities))
+    return (RefusalReason.CAPABILITY, f"does not offer {missing[0]}") if missing else None
+
+
+def _scale_down(
+    inputs: AdapterInput, kept: list[KeptPlacement]
+) -> tuple[list[KeptPlacement], list[tuple[OwnPlacement, LeaveCause]]]:
+    """Give up what is too many of those that count, one at a time."""
+    staying, victims = [item for item in kept if not item.outgoing], []
+    while len(staying) > inputs.wanted:
+        clusters = Counter(_cluster(inputs, item.existing.replica) for item in staying)
+
+        def worst(item: KeptPlacement, clusters: Counter[str] = clusters) -> tuple[bool, bool, int, str]:
+            base = inputs.bases.get(item.existing.replica)
+            return (
+                base is not None and base.ready is False,
+                base is not None and inputs.name not in base.configured,
+                clusters[_cluster(inputs, item.existing.replica)],
+                item.existing.replica,
+            )
+
+        victim = max(staying, key=worst)
+        staying.remove(victim)
+        victims.append(victim)
+    dropped = [(victim.existing, LeaveCause.SCALED_DOWN) for victim in victims]
+    return [item for item in kept if item not in victims], dropped
+
+
+def _cluster(inputs: AdapterInput, replica: str) -> str:
+    base = inputs.bases.get(replica)
+    return "" if base is None else base.cluster
+
+
+def _fill(
+    inputs: AdapterInput, kept: list[KeptPlacement], shortfall: int
+) -> tuple[list[str], list[tuple[str, RefusalReason, str]]]:
+    """Place one at a time; return the replicas, and why the others take none where places were missing."""
+    placed: list[str] = []
+    if shortfall <= 0 or not inputs.complete:
+        return placed, []
+    clusters = Counter(_cluster(inputs, item.existing.replica) for item in kept if not item.outgoing)
+    taken = {existing.replica for existing in inputs.existing}
+    while len(placed) < shortfall:
+        feasible, rejections = _filtered(inputs, taken | set(placed))
+        if not feasible:
+            return placed, rejections
+        best = min(
+            feasible,
+            key=lambda base: (
+                inputs.name not in base.configured,
+                clusters[base.cluster],
+                -free(inputs, base),
+                base.name,
+            ),
+        )
+        placed.append(best.name)
+        clusters[best.cluster] += 1
+    return placed, []
+
+
+def _filtered(
+    inputs: AdapterInput, taken: Iterable[str]
+) -> tuple[list[BaseReplica], list[tuple[str, RefusalReason, str]]]:
+    feasible, rejections = [], []
+    for name in sorted(inputs.bases):
+        base = inputs.bases[name]
+        refusal = _refusal(inputs, base.room)
+        if base.fault:
+            rejections.append((name, RefusalReason.UNREADABLE, base.fault))
+        elif base.terminating:
+            rejections.append((name, RefusalReason.LEAVING, ""))
+        elif refusal is not None:
+            rejections.append((name, *refusal))
+        elif name in taken:
+            rejections.append((name, RefusalReason.HAS_IT, ""))
+        elif free(inputs, base) < 1:
+            total = base.room.adapters if base.room else 0
+            rejections.append((name, RefusalReason.NO_SLOT, f"{total - free(inputs, base)} of {total} taken"))
+        else:
+            feasible.append(base)
+    return feasible, rejections
+
+
+def free(inputs: AdapterInput, base: BaseReplica) -> int:
+    """Return the free slots of a replica. A placement holds its slot until it is gone."""
+    names = {placement.name for placement in inputs.placements.get(base.name, ())}
+    names |= {existing.name for existing in inputs.existing if existing.replica == base.name}
+    return (base.room.adapters if base.room else 0) - len(names)
+
+
+def one_more_slot(decision: AdapterDecision) -> int:
+    """Return how many more replicas one slot more on each replica would give, found by running the pass."""
+    inputs = decision.inputs
+    roomier = {
+        name: replace(base, room=base.room.model_copy(update={"slots": base.room.slots + 1}))
+        if base.room
+        else base
+        for name, base in inputs.bases.items()
+    }
+    return schedule(replace(inputs, bases=roomier)).total - decision.total

@@ -1,0 +1,166 @@
+"""What an engine with room for adapters has besides, and the list that its loader follows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from function.api.adapter import placement_name
+from tests.replica.build import (
+    NAMESPACE,
+    REPLICA,
+    Scene,
+    cluster,
+    engine,
+    gang,
+    manifests,
+    member,
+    replica,
+    run,
+)
+from tests.replica.provider import applied
+
+ROOM = {"slots": 4, "maxRank": 32}
+LOADER = "registry.k8s.io/gateway-api-inference-extension/lora-syncer:v1.2.1"
+
+
+def placement(adapter: str, created: str = "2026-01-01T00:00:00Z", **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "ModelAdapterPlacement",
+        "metadata": {
+            "name": placement_name(adapter, REPLICA),
+            "namespace": NAMESPACE,
+            "creationTimestamp": created,
+            "labels": {"modelplane.ai/adapter": adapter, "modelplane.ai/replica": REPLICA},
+            **metadata,
+        },
+        "spec": {"adapter": adapter, "replica": REPLICA, "source": f"acme/{adapter}"},
+    }
+
+
+def scene(*adapters: dict[str, Any], room: dict[str, Any] | None = None, **options: Any) -> Scene:
+    made = engine("main", member(**options)) | {"adapters": room or ROOM}
+    return Scene(replica(made), more={"adapters": list(adapters)})
+
+
+def pod(answer: Any, key: str = "model-serving-main") -> dict[str, Any]:
+    spec: dict[str, Any] = manifests(answer)[key]["spec"]["template"]["spec"]
+    return spec
+
+
+def lists(answer: Any, file: str = "main.yaml") -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(manifests(answer)["adapters"]["data"][file])["vLLMLoRAConfig"]
+    return content
+
+
+def test_a_serving_pod_gets_flags_a_loader_and_the_list_as_a_volume() -> None:
+    answer = run(scene(placement("support")))
+    spec = pod(answer)
+    (container,) = spec["containers"]
+    assert container["args"] == ["--model=small", "--enable-lora", "--max-loras=4", "--max-lora-rank=32"]
+    assert container["env"] == [{"name": "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "value": "True"}]
+    name = f"{REPLICA}-adapters"
+    assert spec["volumes"][-1] == {"name": "adapters", "configMap": {"name": name}}
+    (loader,) = spec["initContainers"]
+    assert loader == {
+        "name": "adapter-loader",
+        "image": LOADER,
+        "restartPolicy": "Always",
+        "env": [{"name": "DYNAMIC_LORA_ROLLOUT_CONFIG", "value": "/adapters/main.yaml"}],
+        "volumeMounts": [{"name": "adapters", "mountPath": "/adapters", "readOnly": True}],
+    }
+    made = manifests(answer)["adapters"]
+    assert made["metadata"] == {"name": name, "namespace": "default"}
+    assert lists(answer) == {
+        "name": REPLICA,
+        "port": 8000,
+        "ensureExist": {"models": [{"id": "support", "source": "acme/support"}]},
+        "ensureNotExist": {"models": []},
+    }
+
+
+FLAGS = [
+    (
+        "what the user says is the user's",
+        {"args": ["--enable-lora", "--max-loras", "2"]},
+        ["--max-lora-rank=32"],
+    ),
+    (
+        "a shell takes no arguments for its engine",
+        {"command": ["/bin/sh", "-c", "vllm serve x"], "args": []},
+        [],
+    ),
+    (
+        "a command of its own does",
+        {"command": ["vllm", "serve", "x"], "args": []},
+        ["--enable-lora", "--max-loras=4", "--max-lora-rank=32"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "options", "expected"), FLAGS, ids=[case[0] for case in FLAGS])
+def test_flags(reason: str, options: dict[str, Any], expected: list[str]) -> None:
+    args = pod(run(scene(**options)))["containers"][0]["args"]
+    assert args == [*options["args"], *expected]
+
+
+def test_of_a_gang_the_leader_has_the_loader() -> None:
+    made = gang() | {"adapters": ROOM}
+    answer = run(Scene(replica(made), more={"adapters": []}))
+    template = manifests(answer)["model-serving-main"]["spec"]["leaderWorkerTemplate"]
+    assert "initContainers" in template["leaderTemplate"]["spec"]
+    assert "initContainers" not in template["workerTemplate"]["spec"]
+
+
+def test_a_decode_engine_is_reached_behind_its_sidecar() -> None:
+    phases = [engine(name.lower(), phase=name) | {"adapters": ROOM} for name in ("Prefill", "Decode")]
+    answer = run(Scene(replica(*phases, mode="PrefillDecode"), more={"adapters": [placement("a")]}))
+    assert (lists(answer, "prefill.yaml")["port"], lists(answer, "decode.yaml")["port"]) == (8000, 8001)
+
+
+def test_slots_go_to_the_first_that_were_created() -> None:
+    late, first = placement("a", "2026-01-02T00:00:00Z"), placement("b")
+    leaving = placement("c", "2025-01-01T00:00:00Z", deletionTimestamp="2026-01-03T00:00:00Z")
+    answer = run(scene(late, first, leaving, room={"slots": 1}))
+    assert [model["id"] for model in lists(answer)["ensureExist"]["models"]] == ["b"]
+
+
+def test_what_leaves_is_named_until_it_comes_back() -> None:
+    asked = scene(placement("a"), placement("b"))
+    observed = applied(run(asked))
+    gone = asked.but(observed=observed, more={"adapters": [placement("b")]})
+    answer = run(gone)
+    assert [model["id"] for model in lists(answer)["ensureNotExist"]["models"]] == ["a"]
+    assert answer.status["adapters"] == [{"name": "a"}, {"name": "b"}], (
+        "the cluster still has the list of before"
+    )
+    back = run(asked.but(observed=applied(answer)))
+    assert lists(back)["ensureNotExist"]["models"] == []
+    assert [model["id"] for model in lists(back)["ensureExist"]["models"]] == ["a", "b"]
+
+
+def test_one_that_cannot_be_read_keeps_the_weights_that_it_was_listed_with() -> None:
+    asked = scene(placement("a"), placement("b"))
+    odd = placement("a") | {"spec": 7}
+    answer = run(asked.but(observed=applied(run(asked)), more={"adapters": [odd, placement("b")]}))
+    assert [model["source"] for model in lists(answer)["ensureExist"]["models"]] == ["acme/a", "acme/b"]
+
+
+def test_a_list_that_no_engine_wants_any_more_stays_until_no_pod_mounts_it() -> None:
+    asked = scene(placement("a"))
+    observed = applied(run(asked))
+    without = Scene(replica(engine()), observed=observed)
+    assert "adapters" in run(without).desired
+    rolled_out = applied(run(without))
+    assert "adapters" not in run(without.but(observed=rolled_out)).desired
+
+
+def test_kserve_runs_no_engine_with_room() -> None:
+    made = replica(engine() | {"adapters": ROOM}, cache="small")
+    asked = Scene(made, cluster(stack="KServe"), more={"adapters": []})
+    answer = run(asked)
+    assert answer.conditions["ModelAccepted"][1] == "StackCannotExpress"
+    assert "its pods get no loader of adapters" in answer.conditions["ModelAccepted"][2]
