@@ -1,38 +1,35 @@
 """`whatif`: what a change of the fleet would do to everybody, before anybody does it.
 
 The files are settled twice, with and without the changes, and the two ends are compared for each deployment
-(`worlds.simulate`). Between them stands the way: how few endpoints serve at worst, and for an edited
+(`worlds.whatif`). Between them stands the way: how few endpoints serve at worst, and for an edited
 template what each pass does. The kubectl commands that make the changes are printed with their reverse.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import answered, console, counted, emit, escape
-from function.cli.worlds.apply import Apply, Commands, one_after_another
+from function.cli.worlds.apply import Apply
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
-from function.cli.worlds.inputs import FLEET, taken
-from function.cli.worlds.manifest import map_at
 from function.cli.worlds.manifests import load
-from function.cli.worlds.simulate import Difference, Simulation, compare, settle
-from function.cli.worlds.source import Origin, gather
+from function.cli.worlds.source import gather
+from function.cli.worlds.whatif import forecast_both
 from function.deployment.forecast import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from function.cli.text import Screen
-    from function.cli.worlds.manifest import Manifests
+    from function.cli.worlds.simulate import Difference
     from function.cli.worlds.source import Source
+    from function.cli.worlds.whatif import WhatIf
 
 _TAINT = re.compile(
     r"(?P<cluster>[^=]+)=(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|NoExecute)(?P<remove>-?)"
@@ -121,69 +118,6 @@ def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
         yield SetTaint(where, key, value, match["effect"], remove=bool(match["remove"]))
     yield from map(Drain, options["drain"])
     yield from map(Delete, options["delete"])
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """Both forecasts and their difference."""
-
-    changes: tuple[Change, ...]
-    before: Simulation
-    after: Simulation
-    differences: list[Difference]
-    bystanders: list[str]
-    """Replicas on a drained or deleted cluster whose deployment is not in the files."""
-    commands: Commands
-    """What makes the changes, and what takes them back."""
-
-
-def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
-    """The kubectl commands that make the changes, and those that take them back. Raises BadInput."""
-    parts = []
-    for change in changes:
-        before, manifests = manifests, change.apply(manifests)
-        parts.append(change.commands(before))
-    return one_after_another(parts)
-
-
-def forecast_both(
-    manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None
-) -> tuple[WhatIf, tuple[str, ...]]:
-    """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    edited = manifests
-    for change in changes:
-        edited = change.apply(edited)
-    changed = taken(edited, origin, needs=FLEET)
-    start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
-    before = settle(replace(start.world, memo=changed.world.memo))
-    after = settle(changed.world)
-    emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
-    bystanders = list(_bystanders(manifests, emptied))
-    chosen = changed.titles(())
-    differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
-    commands = script_of(manifests, changes).on(origin.kubectl if origin else "kubectl")
-    return WhatIf(changes, before, after, differences, bystanders, commands), changed.faults
-
-
-def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
-    identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
-    for replica in manifests["ModelReplica"]:
-        cluster = replica.spec.get("clusterName")
-        owner = map_at(replica.metadata, "labels").get(DEPLOYMENT_LABEL)
-        if cluster in emptied and (replica.namespace, str(owner)) not in identities:
-            yield f"{replica.namespace}/{replica.name} on {cluster}"
-
-
-def _as_data(answer: WhatIf) -> dict[str, Any]:
-    return {
-        "changes": [str(change) for change in answer.changes],
-        "settles": answer.after.settled,
-        "rounds": len(answer.after.rounds),
-        "deployments": [difference.as_data for difference in answer.differences],
-        "notForecast": answer.bystanders,
-        "commands": answer.commands.as_data,
-        "assumptions": answer.after.world.notes,
-    }
 
 
 def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
@@ -302,6 +236,6 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     if output == "table":
         _show(answer)
     else:
-        emit(output, answered("WhatIf", _as_data(answer)))
+        emit(output, answered("WhatIf", answer.as_data))
     worse = any(difference.worse for difference in answer.differences)
     end(faults, findings=worse or not answer.after.settled)

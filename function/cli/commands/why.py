@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
@@ -21,7 +21,7 @@ from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.settling import summary_of, worst_code
+from function.cli.worlds.settling import explained, worst_code
 from function.cli.worlds.source import add_workloads
 from function.cli.worlds.world import plan_all
 from function.deployment.forecast import ClusterVerdict
@@ -190,16 +190,6 @@ def _check(forecast: Forecast, view: View, where: str) -> None:
         raise BadInput(f'no node pool "{pool}"; {closest(pool, pools)}')
 
 
-def _as_data(planned: Planned, view: View) -> dict[str, Any]:
-    """The whole explanation as data; of all clusters, or of the one asked about."""
-    placement = planned.forecast.full_report(view.cluster)
-    if view.pool is not None:
-        for cluster in placement["clusters"]:
-            cluster["pools"] = [pool for pool in cluster.get("pools", ()) if pool["name"] == view.pool]
-    held = [pool.plain for pool in planned.forecast.partly_held]
-    return {**summary_of(planned), "placement": placement, "partlyHeld": held}
-
-
 @click.command(cls=Command)
 @click.argument("deployment", shell_complete=Names("ModelDeployment"))
 @reads_fleet
@@ -234,5 +224,7 @@ def why(deployment: str, source: Source, cluster: str | None, pool: str | None, 
         show_why(planned, view)
         show_below(inputs, planned)
     else:
-        emit(output, answered("Why", {**_as_data(planned, view), **below(inputs, planned)}))
+        emit(
+            output, answered("Why", {**explained(planned, view.cluster, view.pool), **below(inputs, planned)})
+        )
     sys.exit(worst_code([planned], inputs.faults))

@@ -29,7 +29,7 @@ from function.deployment.forecast import NO_PRICE, Price, rejection_phrase
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from function.api import Pool
+    from function.api import ModelReplica, Pool
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
     from function.deployment.forecast import Forecast, Question
@@ -255,14 +255,19 @@ Shares = dict[tuple[str, str], Counter[tuple[str, str]]]
 """Nodes by (cluster, pool) and (holder, state)."""
 
 
-def _shares(before: World, after: World) -> Shares:
-    """Who holds which nodes: replicas that stay, that leave, and that are new once all has settled."""
-    shares: Shares = defaultdict(Counter)
+def tracked_replicas(before: World, after: World) -> Iterator[tuple[ModelReplica, str]]:
+    """Every replica with its state: those that stay, that leave, and that are new once all has settled."""
     now, then = ({identity_of(content): content for content in world.replicas} for world in (before, after))
     for identity, content in {**now, **then}.items():
         replica = parse_replica(PlainDocument(content))
         stays = identity in then and not replica.deleting
-        state = "leaving" if not stays else "running" if identity in now else "new"
+        yield replica, "leaving" if not stays else "running" if identity in now else "new"
+
+
+def _shares(before: World, after: World) -> Shares:
+    """Who holds which nodes, now or once all has settled."""
+    shares: Shares = defaultdict(Counter)
+    for replica, state in tracked_replicas(before, after):
         for pool, nodes in replica.nodes.items():
             shares[replica.cluster, pool][replica.holder, state] += nodes
     return shares

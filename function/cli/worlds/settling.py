@@ -262,6 +262,16 @@ def summary_of(planned: Planned) -> dict[str, Any]:
     }
 
 
+def explained(planned: Planned, cluster: str | None = None, pool: str | None = None) -> dict[str, Any]:
+    """The whole explanation of a deployment as data; of all clusters and pools, or of those asked about."""
+    placement = planned.forecast.full_report(cluster)
+    if pool is not None:
+        for entry in placement["clusters"]:
+            entry["pools"] = [row for row in entry.get("pools", ()) if row["name"] == pool]
+    held = [finding.plain for finding in planned.forecast.partly_held]
+    return {**summary_of(planned), "placement": placement, "partlyHeld": held}
+
+
 def stalled_of(planned: Planned) -> list[str]:
     """Why the control plane does not do, or did not do yet, what is planned here."""
     return standing(planned.manifest.content, ()).stalled
