@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": Lazy("function.cli.commands.verify:verify", "does this decision keep the rules?"),
     "lint": Lazy("function.cli.commands.lint:lint_files", "is anything wrong with these files?"),
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
+    "ui": Lazy("function.cli.commands.ui:ui", "how does the fleet stand now, in a browser?"),
     "watch": Lazy("function.cli.commands.watch:watch", "how does a deployment settle?"),
     "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),
     "replay": Lazy(

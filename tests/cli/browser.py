@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-PATIENCE = 60
+PATIENCE = 180
 """Seconds until something that must come about is given up."""
-FLAGS = (*HEADLESS, "--window-size=1280,860")
+FLAGS = (*HEADLESS, "--disable-dev-shm-usage", "--window-size=1280,860")
 
 needed = pytest.mark.skipif(
     not (CHROMIUM and DRIVER),
-    reason="no chromium and chromedriver on this machine: the map is not tried in a browser",
+    reason="no chromium and chromedriver on this machine: no page is tried in a browser",
 )
 
 
@@ -46,6 +46,13 @@ class Browser:
         return _call(
             self._port, "POST", f"/session/{self._session}/execute/sync", {"script": script, "args": []}
         )
+
+    def until(self, script: str) -> None:
+        """Run the body of a function in the page until it returns something true."""
+        end = time.monotonic() + PATIENCE
+        while not self.run(script):
+            assert time.monotonic() < end, script
+            time.sleep(0.1)
 
     def wait_for(self, script: str) -> Any:
         """Run the body of an async function in the page, and return what it gives to `done`."""

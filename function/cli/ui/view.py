@@ -1,0 +1,296 @@
+"""A fleet as entries: one plain value for each cluster and deployment, and for the fleet as a whole.
+
+The values are those of the map (`render.fleet_map`), with devices, prices and the state of replicas beside
+them. A page keeps the entries by key, so that a change is sent as the entries that differ. `happenings` says
+in words what changed between two looks: which replica was placed, moved, drained, or gave way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.api import InferenceCluster
+from function.boundary import PlainDocument
+from function.cli.render.fleet_map import draw, tracked_replicas
+from function.cli.text import printable
+from function.cli.worlds.settling import stalled_of, standing, unready_of
+from function.deployment.forecast import read_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.api import ModelReplica
+    from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap
+    from function.cli.worlds.inputs import Inputs
+    from function.cli.worlds.simulate import Simulation
+    from function.cli.worlds.world import Planned, World
+
+Entries = dict[str, Any]
+"""Plain values by key: `fleet`, `cluster/use1`, `deployment/ml/chat`."""
+VERBS = {
+    "Drained": "drained",
+    "Evacuated": "drained",
+    "ClusterGone": "lost",
+    "Yielded": "gave way",
+    "ScaledDown": "scaled down",
+    "Replaced": "replaced",
+}
+"""The word for a replica that leaves, by the cause on record; any other is `leaving`."""
+
+
+class Tracked(NamedTuple):
+    """Where a replica is, and what becomes of it."""
+
+    deployment: str
+    cluster: str
+    state: str
+    """`running`, `new` or `leaving`."""
+    verb: str = ""
+    """Why it leaves, in a word."""
+    why: str = ""
+    """Why it leaves, in a line."""
+
+
+class Happening(NamedTuple):
+    """One thing that changed from one look to the next."""
+
+    verb: str
+    deployment: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The fleet at one moment."""
+
+    entries: Entries = field(default_factory=dict)
+    replicas: dict[str, Tracked] = field(default_factory=dict)
+    """By `namespace/name`."""
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Replicas that have a place, and those that are wanted, by deployment."""
+
+
+def look_at(inputs: Inputs, settled: Simulation, where: str) -> Look:
+    """Describe a fleet as it stands, and as it will stand once it has settled."""
+    chosen = inputs.titles(())
+    picture = draw(inputs.world, settled, chosen)
+    now = dict(_tracked(inputs.world, settled))
+    claimed = _claimed(replica for replica, _ in tracked_replicas(inputs.world, settled.world))
+    replicas = _by_deployment(now)
+    plans = {plan.title: plan for plan in settled.rounds[0]}
+    entries: Entries = {"fleet": _fleet(picture, where)}
+    for card in picture.cards:
+        entries[f"cluster/{card.name}"] = _cluster(card, picture)
+    for name, devices in _devices(inputs.world, claimed):
+        entries[f"cluster/{name}"]["devices"] = devices
+    for model in picture.models:
+        standing_replicas = replicas.get(model.name, {})
+        entries[f"deployment/{model.name}"] = _deployment(model, plans[model.name], standing_replicas)
+    counts = {model.name: (model.placed, model.wanted) for model in picture.models}
+    return Look(_shown(entries), now, counts)
+
+
+def _shown(value: Any) -> Any:
+    """Every text in a printable form: a name must not reverse the line that it stands in."""
+    if isinstance(value, dict):
+        return {printable(key): _shown(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
+
+
+def _fleet(picture: FleetMap, where: str) -> dict[str, Any]:
+    total = picture.totals.get("", {}).get("")
+    return {
+        "where": where,
+        "nodes": total.nodes if total else 0,
+        "held": total.held if total else 0,
+        "price": picture.price,
+        "problems": picture.problems,
+        "notes": picture.notes,
+        "strangers": [[who, colour, why] for who, colour, why in picture.strangers],
+    }
+
+
+def _cluster(card: ClusterCard, picture: FleetMap) -> dict[str, Any]:
+    return {
+        "region": card.region,
+        "notes": card.notes,
+        "problems": card.problems,
+        "level": card.level,
+        "nodes": card.nodes,
+        "held": card.settled,
+        "pools": [
+            {
+                "name": pool.name,
+                "class": pool.kind,
+                "nodes": pool.nodes,
+                "free": pool.free,
+                "over": pool.over,
+                "unusable": pool.unusable,
+                "text": pool.text,
+                "shares": [[who, state, nodes, picture.colours[who]] for who, state, nodes in pool.shares],
+            }
+            for pool in card.pools
+        ],
+    }
+
+
+def _deployment(model: DeploymentCard, plan: Planned, replicas: dict[str, Tracked]) -> dict[str, Any]:
+    observed = (document.plain() for document in plan.request.observed.values())
+    stands = standing(plan.manifest.content, (one for one in observed if one.get("kind") == "ModelReplica"))
+    ready = sum(replica.state == "ready" for replica in stands.replicas.values())
+    states = {replica.state for replica in replicas.values()}
+    return {
+        "wanted": model.wanted,
+        "placed": model.placed,
+        "ready": ready,
+        "state": _state(model, ready, states),
+        "reason": model.reason,
+        "message": model.message,
+        "price": str(model.price),
+        "colour": model.colour,
+        "stalled": stalled_of(plan),
+        "unready": [f"{row.name} on {row.cluster}: {row.why or 'starting'}" for row in unready_of(plan)],
+        "replicas": [
+            [name.partition("/")[2], replica.cluster, replica.state, replica.why]
+            for name, replica in sorted(replicas.items())
+        ],
+    }
+
+
+def _state(model: DeploymentCard, ready: int, states: set[str]) -> str:
+    """One word for a deployment, the most urgent first."""
+    if model.reason.startswith(("Invalid", "Malformed", "Unknown")):
+        return "refused"
+    if model.short:
+        return "waiting"
+    if "leaving" in states:
+        return "moving" if "new" in states else "leaving"
+    return "placing" if "new" in states else "ready" if ready >= model.wanted else "starting"
+
+
+def _tracked(world: World, settled: Simulation) -> Iterator[tuple[str, Tracked]]:
+    causes = {
+        (plan.title, row.name): (VERBS.get(row.cause, "leaving"), row.phrase)
+        for plan in settled.plans
+        for row in plan.forecast.leaving
+    }
+    for replica, state in tracked_replicas(world, settled.world):
+        cause = causes.get((replica.holder, replica.name), ("leaving", "")) if state == "leaving" else ()
+        yield (
+            f"{replica.namespace}/{replica.name}",
+            Tracked(replica.holder, replica.cluster, state, *cause),
+        )
+
+
+def _by_deployment(tracked: Mapping[str, Tracked]) -> dict[str, dict[str, Tracked]]:
+    replicas: dict[str, dict[str, Tracked]] = defaultdict(dict)
+    for name, replica in tracked.items():
+        replicas[replica.deployment][name] = replica
+    return replicas
+
+
+# Devices: what is claimed of a class on a pool, and what its nodes have.
+
+Claims = Counter[tuple[str, str, str]]
+"""Devices by cluster, pool and device class."""
+
+
+def _claimed(replicas: Iterator[ModelReplica]) -> Claims:
+    claims: Claims = Counter()
+    for replica in replicas:
+        for engine in replica.engines:
+            for member in engine.members:
+                for request in member.requests:
+                    where = replica.cluster, member.pool, request.device_class
+                    claims[where] += request.count * member.pods * engine.copies
+    return claims
+
+
+def _devices(world: World, claimed: Claims) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Of every readable cluster: pool, device class, how many are claimed, and how many there are."""
+    for content in world.clusters:
+        cluster = world.memo.parsed(PlainDocument(content), read_cluster)
+        if not isinstance(cluster, InferenceCluster):
+            continue
+        rows = []
+        for pool in cluster.pools:
+            totals: Counter[str] = Counter()
+            for device in pool.devices or ():
+                if device.claimable:
+                    totals[device.device_class_name] += device.count * pool.nodes
+            rows += [
+                [pool.name, kind, claimed[cluster.name, pool.name, kind], total]
+                for kind, total in sorted(totals.items())
+            ]
+        yield cluster.name, rows
+
+
+# The difference of two looks.
+
+
+def difference(before: Entries, after: Entries) -> tuple[Entries, list[str]]:
+    """The entries that are new or differ, and the keys that are gone."""
+    changed = {key: value for key, value in after.items() if before.get(key) != value}
+    return changed, [key for key in before if key not in after]
+
+
+def happenings(before: Look, after: Look) -> Iterator[Happening]:
+    """Say what changed: replicas first, then deployments whose numbers differ."""
+    arrived, left = defaultdict(list), defaultdict(list)
+    for name, replica in after.replicas.items():
+        was = before.replicas.get(name)
+        if was is None and replica.state != "leaving":
+            arrived[replica.deployment].append((name, replica))
+        elif was is not None and was.state != "leaving" and replica.state == "leaving":
+            left[replica.deployment].append((name, replica))
+    for name, replica in before.replicas.items():
+        if name not in after.replicas:
+            gone = replica._replace(verb=replica.verb or "gone")
+            if replica.state == "leaving":
+                yield Happening("gone", replica.deployment, f"{_short(name)} is gone from {replica.cluster}")
+            else:
+                left[replica.deployment].append((name, gone))
+    for deployment in sorted({*arrived, *left}):
+        yield from _moves(deployment, arrived[deployment], left[deployment])
+    yield from _numbers(before, after)
+
+
+def _short(name: str) -> str:
+    return printable(name.partition("/")[2])
+
+
+def _moves(
+    deployment: str, arrived: list[tuple[str, Tracked]], left: list[tuple[str, Tracked]]
+) -> Iterator[Happening]:
+    """Pair replicas that leave with those that come: a pair moved."""
+    for number, (name, replica) in enumerate(left):
+        why = f": {replica.why}" if replica.why else ""
+        text = f"{_short(name)} leaves {replica.cluster}"
+        if number < len(arrived):
+            successor, place = arrived[number]
+            text = f"{_short(name)} on {replica.cluster} moves to {place.cluster} as {_short(successor)}"
+        verb = "moved" if number < len(arrived) and replica.verb in ("gone", "leaving") else replica.verb
+        yield Happening(verb, deployment, f"{text}{printable(why)}")
+    for name, replica in arrived[len(left) :]:
+        yield Happening("placed", deployment, f"{_short(name)} on {replica.cluster}")
+
+
+def _numbers(before: Look, after: Look) -> Iterator[Happening]:
+    for name in sorted({*before.counts, *after.counts}):
+        was, now = before.counts.get(name), after.counts.get(name)
+        if was is None and now is not None:
+            yield Happening("added", name, f"{now[0]} of {now[1]} replicas placed")
+        elif was is not None and now is None:
+            yield Happening("deleted", name, "the deployment is gone")
+        elif was is not None and now is not None and was != now:
+            missing = max(0, was[1] - was[0]), max(0, now[1] - now[0])
+            if was[1] != now[1]:
+                yield Happening("edited", name, f"wants {now[1]} replicas, not {was[1]}")
+            if missing[1] > missing[0]:
+                yield Happening("waiting", name, f"{missing[1]} of {now[1]} replicas have no place")
+            elif missing[0] and not missing[1]:
+                yield Happening("complete", name, f"all {now[1]} replicas have a place")
