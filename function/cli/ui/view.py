@@ -34,6 +34,7 @@ VERBS = {
     "Evacuated": "drained",
     "ClusterGone": "lost",
     "Yielded": "gave way",
+    "GaveWay": "gave way",
     "ScaledDown": "scaled down",
     "Replaced": "replaced",
 }
