@@ -399,13 +399,10 @@ def test_it_follows_a_control_plane(tmp_path: Path) -> None:
 
 def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
     path = write(tmp_path / "fleet.yaml", _fleet())
-    words = [
-        sys.executable,
-        "-c",
-        "from function.start import fleet_scheduler; fleet_scheduler()",
-        "ui",
-        str(path),
-    ]
+    # A shell that starts something in the background lets it ignore ctrl-c, and this test with it.
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    starts = "from function.start import fleet_scheduler; fleet_scheduler()"
+    words = [sys.executable, "-c", f"{hears}; {starts}", "ui", str(path)]
     with subprocess.Popen([*words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
