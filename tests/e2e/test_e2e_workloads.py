@@ -22,6 +22,7 @@ EXAMPLES = {
     "small-model": ("example/fleet", "example/small-model"),
     "tensor-pipeline": ("example/fleet", "example/tensor-pipeline"),
     "prefill-decode": ("example/fleet", "example/prefill-decode"),
+    "numa": ("example/numa/fleet.yaml", "example/numa/deployment.yaml"),
     "kserve": ("example/kserve/fleet.yaml", "example/kserve/deployment.yaml"),
 }
 """A single GPU, a gang on two nodes, prefill and decode apart, a gang on KServe: fleet and deployment."""

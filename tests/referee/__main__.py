@@ -17,11 +17,13 @@ worst packing does where pods that start in another order would leave one withou
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from random import Random, SystemRandom
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -187,10 +189,11 @@ class Referee:
     def _lose(self, draw: Random, world: World, what: str, step: int) -> None:
         """Lose nodes or devices, and place on the rest. What ran there may wait; what is new may not."""
         if draw.random() < 0.7:
-            what = f"{what}, {lost.lose(draw, world.pools)}"
+            done = lost.lose(draw, world)
+            what = f"{what}, {done}"
             self.seen.settled(world.name, pods_of(world.replicas), grace=2.5)
-            world.usable = lost.usable(world.pools)
-            self.counted["nodes or devices lost"] += 1
+            world.observed = lost.observed(world)
+            self.counted[f"lost: {done.rpartition(' ')[0].partition(' of pool')[0]}"] += 1
         asked = deployment(draw, f"{world.name}x{step}", step, "lost")
         new, _ = world.decide(asked)
         self.counted["replicas placed"] += len(new)
@@ -307,8 +310,11 @@ def main() -> int:
             modes, end = given.mode or MODES, time.monotonic() + 60 * given.minutes
             seeds = [(given.seed + at // len(modes), modes[at % len(modes)]) for at in range(given.worlds)]
 
+            stopped = Event()
+            signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+
             def one(pair: tuple[int, str]) -> None:
-                if time.monotonic() < end:
+                if time.monotonic() < end and not stopped.is_set():
                     referee.random(*pair)
 
             _all(referee, one, seeds, given.parallel)

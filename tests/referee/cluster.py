@@ -60,7 +60,7 @@ def missing() -> str:
 @contextmanager
 def started() -> Iterator[None]:
     """Start the cluster and end it."""
-    environment = os.environ | {"SRC": str(ROOT)}
+    environment = {"GATES": "DRADeviceTaints=true", **os.environ, "SRC": str(ROOT)}
     try:
         subprocess.run([scripts() / "start.sh"], env=environment, check=True, stdout=subprocess.DEVNULL)
         for name, expression in CLASSES.items():

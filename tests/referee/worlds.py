@@ -65,8 +65,10 @@ class World:
         self.name, self.pools, self._published = name, pools, published
         self.across = False
         """Whether its pools keep the pods of an engine on different nodes."""
-        self.usable: dict[str, Plain] = {}
-        """What its cluster publishes of the nodes that can be used, by pool."""
+        self.observed: dict[str, Plain] = {}
+        """What its cluster publishes of the nodes that can be used and of their devices, by pool."""
+        self.tenants: list[str] = []
+        """Pods that others have there."""
         self.replicas: list[Plain] = []
         self.asked: dict[str, Plain] = {}
         """The deployments of its replicas, as they are now."""
@@ -79,7 +81,7 @@ class World:
         if self._published is not None:
             return [self._published]
         published = [
-            build.pool(pool, nodes, entries) | {"accounting": accounting, "usable": self.usable.get(pool)}
+            build.pool(pool, nodes, entries) | {"accounting": accounting} | self.observed.get(pool, {})
             for pool, (nodes, accounting, entries) in self.pools.items()
         ]
         made = build.cluster(self.name, published)
@@ -144,9 +146,17 @@ class World:
         self.replicas = [one for one in self.replicas if one["metadata"]["name"] not in names]
         cluster.wait(lambda: not any(seen.of(n) or seen.of(n, "ResourceClaim") for n in names), 60)
 
+    def without_tenants(self) -> None:
+        """Delete the pods of others."""
+        for name in self.tenants:
+            cluster.delete("Pod", name, gracePeriodSeconds=0)
+            cluster.delete("ResourceClaimTemplate", name)
+        self.tenants.clear()
+
     def tear_down(self, seen: cluster.Seen) -> None:
         """Delete everything."""
         self.take_away([{"metadata": {"name": name}} for name in self._applied], seen)
+        self.without_tenants()
         for kind, name in self._made:
             cluster.delete(kind, name)
 
@@ -293,7 +303,17 @@ def deployment(draw: random.Random, name: str, at: int, mode: str) -> Plain:
         inner["alternatives"] = [{"name": "smaller", "engines": _engines(draw, mode, (1, 2))}]
     if draw.random() < 0.2:
         made["spec"]["placement"] = {"strategy": "BinPack"}
+    if mode == "lost" and draw.random() < 0.4:
+        for request in (one for engine in inner["engines"] for one in _requests(engine)):
+            request["tolerations"] = [{"key": "broken", "operator": "Exists"}]
     return made
+
+
+def _requests(engine: Plain) -> Iterator[Plain]:
+    """Every way of every request of an engine."""
+    for member in engine["members"]:
+        for request in member.get("nodeSelector", {}).get("devices", ()):
+            yield from request.get("firstAvailable") or [request]
 
 
 def _engines(draw: random.Random, mode: str, counts: Sequence[int]) -> list[Plain]:
