@@ -88,7 +88,7 @@ def _claims(replica: Plain) -> list[Plain]:
 
 
 def _placed_before(world: World) -> World:
-    """Return the world with claims too large, in another order, beside devices on which selectors err."""
+    """Return the world with claims too large, in another order, on tainted devices, beside such that err."""
     old = world.copy()
     for request in (item for member in members_of(old.deployment) for item in requests_of(member)):
         request["count"] = MANY * request.get("count", 1)
@@ -101,6 +101,7 @@ def _placed_before(world: World) -> World:
         for pool in cluster.get("status", {}).get("gpuPools", ()):
             for device in pool["devices"]:
                 device["count"] = MANY * device.get("count", 1)
+                device["taints"] = [{"key": "xid", "value": "79", "effect": "NoExecute"}]
             same = ("driver", "claim", "deviceClassName")
             odd = {
                 json.dumps({key: device.get(key) for key in same if key in device})
