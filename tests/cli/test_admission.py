@@ -141,6 +141,26 @@ def test_an_unknown_field_says_what_was_meant(key: str, value: Any, expected: st
     assert expected in said, reason
 
 
+@pytest.mark.parametrize(
+    ("value", "refused", "reason"),
+    [
+        (2.0, "", "Go writes 2.0 as 2, so kubectl sends a whole number"),
+        (1e17, "", "the same of a large one"),
+        (2**63 - 1, "", "the largest of 64 bits"),
+        (2.5, "expected a whole number", "a fraction"),
+        (2**63, "must be at most 9223372036854775807", "more than 64 bits: no integer for the API server"),
+        (1e19, "must be at most 9223372036854775807", "the same, written otherwise"),
+        (-(2**63) - 1, "must be at least -9223372036854775808", "the same below"),
+    ],
+)
+def test_a_whole_number_is_one_of_64_bits(value: float, refused: str, reason: str) -> None:
+    cluster = copy.deepcopy(next(plain for plain in EXAMPLES if plain["kind"] == "InferenceCluster"))
+    cluster["spec"]["attributes"] = {"cost": {"int": value}}
+    said = "".join(_findings(cluster))
+    assert refused in said, reason
+    assert bool(said) == bool(refused), reason
+
+
 def test_a_schema_and_its_rules_are_compiled_once_however_many_objects(tmp_path: Path) -> None:
     deployments = [build.deployment(f"model-{number}", 2) for number in range(50)]
     for cache in (kinds.schema_of, structural._program):

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.cli.commands import advise
+from function.cli.worlds import moves
 from tests.cli.answers import held
 from tests.cli.command import run, write
 from tests.support import build
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from function.cli.worlds.moves import Resident
+    from function.cli.worlds.world import World
 
 Plain = dict[str, Any]
 
@@ -149,3 +154,25 @@ def test_a_fleet_where_nothing_is_missing(tmp_path: Path) -> None:
     ran = run("advise", write(tmp_path / "f.yaml", objects))
     assert ran.code == 0
     assert "Nothing is missing" in ran.out
+
+
+def test_many_overcommitted_pools_ask_once_who_could_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counting(world: World) -> list[Resident]:
+        asked.append(world)
+        return moves.movable(world)
+
+    monkeypatch.setattr(advise, "movable", counting)
+    clusters = [build.cluster(f"c{number:02}", [build.pool("h100", 1)]) for number in range(20)]
+    parents = [build.deployment(name, 20) for name in ("one", "two")]
+    placed = [
+        build.replica(parent, cluster["metadata"]["name"], index, pools="h100", ready=True)
+        for parent in parents
+        for index, cluster in enumerate(clusters)
+    ]
+    ran = run("advise", write(tmp_path / "f.yaml", [*clusters, *parents, *placed]), "-o", "json")
+    assert len(ran.data["overcommitted"]) == len(clusters)
+    assert len(asked) == 2

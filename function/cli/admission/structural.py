@@ -138,6 +138,8 @@ def compiled_schema(plain: JsonObject) -> Schema:
     if pattern and pattern.endswith("$"):  # That of Go does not match before a last line end.
         pattern = rf"{pattern[:-1]}\Z"
     keyed = plain.get("x-kubernetes-list-type") in ("map", "set")
+    either = bool(plain.get("x-kubernetes-int-or-string"))
+    bounds = {**(INT64 if either or plain.get("type") == "integer" else {}), **plain}
     return Schema(
         type=plain.get("type", ""),
         properties={name: compiled_schema(child) for name, child in plain.get("properties", {}).items()},
@@ -146,14 +148,14 @@ def compiled_schema(plain: JsonObject) -> Schema:
         required=tuple(plain.get("required", ())),
         enum=tuple(plain.get("enum", ())),
         pattern=re.compile(pattern) if pattern else None,
-        bounds=tuple((keyword, plain[keyword]) for keyword in _BOUNDS if keyword in plain),
+        bounds=tuple((keyword, bounds[keyword]) for keyword in _BOUNDS if keyword in bounds),
         list_keys=tuple(plain.get("x-kubernetes-list-map-keys", ())) if keyed else None,
         rules=tuple(
             Rule(rule["rule"], rule.get("message", f"failed rule: {rule['rule']}"))
             for rule in plain.get("x-kubernetes-validations", ())
         ),
         open=bool(plain.get("x-kubernetes-preserve-unknown-fields")),
-        int_or_string=bool(plain.get("x-kubernetes-int-or-string")),
+        int_or_string=either,
     )
 
 
@@ -168,6 +170,8 @@ _BOUNDS: Mapping[str, str] = {
     "maximum": "must be at most {}",
 }
 """How each bound is said."""
+INT64: Mapping[str, int] = {"minimum": -(2**63), "maximum": 2**63 - 1}
+"""What a whole number is between: beyond, the API server reads it as no integer."""
 
 
 ONE_FORM = 2
@@ -318,12 +322,12 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _is_of(schema: Schema, value: Any) -> bool:
-    if schema.int_or_string:
-        return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
-    expected = _TYPES.get(schema.type)
+    if schema.int_or_string and isinstance(value, str):
+        return True
+    expected = None if schema.int_or_string else _TYPES.get(schema.type)
     if expected is not None:
         return isinstance(value, expected)
-    return _is_number(value) and (schema.type == "number" or value == value // 1)
+    return _is_number(value) and (schema.type == "number" or value == value // 1)  # 2.0 is sent as 2.
 
 
 def _is_number(value: Any) -> bool:

@@ -79,11 +79,16 @@ def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
     if now is None or latest is None:
         return [], settled.world
     residents, left, reliefs = movable(world), settled.world, []
+    after_moves, still = movable(left), _by_pool(latest)
     for pool in now.overcommitted:
-        moves, latest, left = _moved(left, pool, latest)
+        moves: list[Move] = []
+        if _place(pool) in still:
+            moves, still, left = _moved(left, pool, still, _on(after_moves, pool))
+        if moves:
+            after_moves = movable(left)
         yields = tuple(_yielding(settled, residents, pool))
         holders = now.holders(pool.cluster, pool.pool)
-        reliefs.append(Relief(pool, holders, yields, tuple(moves), _still(latest, pool)))
+        reliefs.append(Relief(pool, holders, yields, tuple(moves), still.get(_place(pool))))
     return reliefs, left
 
 
@@ -91,12 +96,13 @@ def _readable(forecasts: Iterable[Forecast]) -> Forecast | None:
     return next((forecast for forecast in forecasts if forecast.readable), None)
 
 
-def _still(forecast: Forecast, pool: Overcommitted) -> Overcommitted | None:
-    """The pool as it stands in another forecast; None where it holds no more than it has."""
-    same = (
-        entry for entry in forecast.overcommitted if (entry.cluster, entry.pool) == (pool.cluster, pool.pool)
-    )
-    return next(same, None)
+def _by_pool(forecast: Forecast) -> Mapping[tuple[str, str], Overcommitted]:
+    """Every pool that holds more than it has in a forecast."""
+    return {_place(pool): pool for pool in forecast.overcommitted}
+
+
+def _place(pool: Overcommitted) -> tuple[str, str]:
+    return pool.cluster, pool.pool
 
 
 def _yielding(settled: Simulation, residents: list[Resident], pool: Overcommitted) -> Iterator[str]:
@@ -121,20 +127,25 @@ def _on(residents: Iterable[Resident], pool: Overcommitted) -> list[Resident]:
     return sorted(youngest, key=lambda resident: resident.replica.ready is True)
 
 
-def _moved(world: World, pool: Overcommitted, latest: Forecast) -> tuple[list[Move], Forecast, World]:
+def _moved(
+    world: World,
+    pool: Overcommitted,
+    still: Mapping[tuple[str, str], Overcommitted],
+    candidates: list[Resident],
+) -> tuple[list[Move], Mapping[tuple[str, str], Overcommitted], World]:
     """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place."""
     moves: list[Move] = []
-    candidates = _on(movable(world), pool) if _still(latest, pool) else []
     for resident in track(candidates, f"Trying moves off {pool.cluster}/{pool.pool}", len(candidates)):
-        if not _still(latest, pool):
+        if _place(pool) not in still:
             break
         trial = without(world, (resident,), [resident.owner])
         (planned,) = one_round(trial)
         places = new_places(planned)
         if places:
             moves.append(Move(resident.deployment, resident.replica.name, resident.place, places[0]))
-            world, latest = replace(after(trial, (planned,)), deployments=world.deployments), planned.forecast
-    return moves, latest, world
+            world = replace(after(trial, (planned,)), deployments=world.deployments)
+            still = _by_pool(planned.forecast)
+    return moves, still, world
 
 
 CAVEAT = (

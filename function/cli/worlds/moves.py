@@ -172,7 +172,7 @@ def movable(world: World) -> list[Resident]:
     owners = {(manifest.namespace, manifest.name): manifest for manifest in world.deployments}
     residents = []
     for content in world.replicas:
-        replica = parse_replica(PlainDocument(content))
+        replica = world.memo.parsed(PlainDocument(content), parse_replica)
         owner = owners.get((replica.namespace, replica.deployment))
         if owner is not None and not replica.deleting and replica.nodes:
             residents.append(Resident(content, replica, owner))

@@ -30,6 +30,8 @@ DEEPEST = 500
 """Levels of nesting a file may have; Kubernetes objects stay below 30."""
 ALIASED, ALIASED_PER_VALUE = 100_000, 10
 """Values that aliases may add to a document: this many, and this many for each value that is written out."""
+USUAL = 30
+"""Levels that objects have."""
 SHOWN = 60
 """Characters of a value that are shown."""
 
@@ -115,11 +117,12 @@ def read_quickly(text: str) -> list[object] | None:
 def parse_documents(name: str, text: str) -> Iterator[object]:
     """Parse the documents of the file `name`. Raises BadInput."""
     try:
-        _refuse_depth(text)
+        _refuse_brackets(text)
         if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
             with suppress(json.JSONDecodeError):
                 yield from _json_documents(text)
                 return
+        _refuse_compact_lists(text)
         quickly = read_quickly(text) if len(text) > LARGE else None
         yield from _loaded(text) if quickly is None else quickly
     except yaml.YAMLError as error:
@@ -207,13 +210,22 @@ def _value(loader: Any, node: yaml.Node) -> Any:
     return loader.construct_object(node, deep=True)
 
 
-def _refuse_depth(text: str) -> None:
+def _refuse_brackets(text: str) -> None:
     """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
     brackets = text.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
-    steps = (1 if bracket in b"[{" else -1 for bracket in brackets)
-    deepest = max(accumulate(steps), default=0)
+    inner, levels = brackets, 0
+    while inner and levels <= USUAL:  # Pairs leave from the inside, a level each time.
+        inner, levels = inner.replace(b"{}", b"").replace(b"[]", b""), levels + 1
+    # What is left has brackets in texts, or is deep: a step for each bracket tells.
+    steps = (1 if bracket in b"[{" else -1 for bracket in (brackets if inner else b""))
+    if max(accumulate(steps), default=0) > DEEPEST:
+        raise BadInput("nested too deeply")
+
+
+def _refuse_compact_lists(text: str) -> None:
+    """Refuse absurd nesting on one line, likewise: `- - - -`, which JSON has not."""
     long_lines = (line for line in text.splitlines() if len(line) >= 2 * DEEPEST)
-    if deepest > DEEPEST or any(_COMPACT.search(line) for line in long_lines):
+    if any(_COMPACT.search(line) for line in long_lines):
         raise BadInput("nested too deeply")
 
 
