@@ -31,7 +31,7 @@ COMMANDS = {
     "lint": Lazy("function.cli.commands.lint:lint_files", "is anything wrong with these files?"),
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
     "ui": Lazy("function.cli.commands.ui:ui", "how does the fleet stand now, in a browser?"),
-    "watch": Lazy("function.cli.commands.watch:watch", "how does a deployment settle?"),
+    "watch": Lazy("function.cli.commands.watch:watch", "how do deployments settle?"),
     "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),
     "replay": Lazy(
         "function.cli.commands.replay:replay", "does this version answer a recorded call as it was answered?"
@@ -41,6 +41,9 @@ COMMANDS = {
     ),
     "class": Lazy(
         "function.cli.commands.machine_class:describe_class", "what does a node of this kind have?"
+    ),
+    "cluster": Lazy(
+        "function.cli.commands.cluster:describe_cluster", "what is the InferenceCluster of this cluster?"
     ),
     "drift": Lazy("function.cli.commands.drift:show_drift", "does a cluster have what it publishes?"),
     "reconcile": Lazy("function.cli.commands.reconcile:reconcile", "how do deployments act on a change now?"),

@@ -155,6 +155,59 @@ def test_a_deleted_deployment_ends_it(watched: Watched) -> None:
     watched.table.moments = [watched.table.objects, [build.deployment("other", 1)]]
     ran = watched.run()
     assert (ran.code, ran.err) == (2, "ml-team/chat was deleted\n")
+    assert "deployment  deleted" in ran.out
+
+
+def _two(*settled: str) -> list[Plain]:
+    """Two deployments, of which those named have settled."""
+    objects: list[Plain] = []
+    for name in ("chat", "search"):
+        one = _deployment(1, **(TRUE if name in settled else {"ReplicasScheduled": "False"}))
+        one["metadata"]["name"] = name
+        replica = build.replica(build.deployment(name, 1), "east", 0, ready=True)
+        objects += [one, replica] if name in settled else [one]
+    return objects
+
+
+def test_several_are_watched_until_all_have_settled(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.table.objects = [*_two("chat"), build.cluster("east", [])]
+    steps = iter([_two("chat"), _two("chat", "search")])
+    monkeypatch.setattr(module, "sleep", lambda _: setattr(watched.table, "objects", next(steps)))
+    for words in ((), ("chat", "search"), ("-n", "ml-team")):
+        steps = iter([_two("chat"), _two("chat", "search")])
+        watched.table.objects = _two("chat")
+        ran = run("watch", *words, "--kubeconfig", watched.kubeconfig)
+        assert (ran.code, ran.err) == (0, "settled: 2 deployments, 2 of 2 replicas ready\n")
+        lines = [line.split("  ", 1)[1] for line in ran.out.splitlines()]
+        assert "ml-team/search  deployment  wants 1 replica" in lines
+        assert [line for line in lines if "ready on east" in line and line.startswith("ml-team/search")]
+
+
+def test_of_several_those_that_have_not_settled_are_named(watched: Watched) -> None:
+    watched.table.objects = _two("chat")
+    ran = run("watch", "--timeout", "0", "--kubeconfig", watched.kubeconfig)
+    assert ran.code == 2
+    assert ran.err == "not settled after 0 s: \n  ml-team/search: ReplicasScheduled: Tested\n"
+
+
+def test_of_several_one_that_is_deleted_is_said_and_the_others_go_on(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.table.objects = _two()
+    steps = iter([_two()[:1], _two("chat")[:2]])
+    monkeypatch.setattr(module, "sleep", lambda _: setattr(watched.table, "objects", next(steps)))
+    ran = run("watch", "--kubeconfig", watched.kubeconfig)
+    assert (ran.code, ran.err) == (2, "ml-team/search was deleted\n")
+    assert "ml-team/search  deployment  deleted" in ran.out
+    assert "ml-team/chat  replica" in ran.out
+
+
+def test_several_are_read_with_two_lists_a_look(watched: Watched) -> None:
+    watched.table.objects = _two("chat", "search")
+    run("watch", "--kubeconfig", watched.kubeconfig)
+    assert len(watched.table.asked) == 3, "the names, then deployments and replicas"
 
 
 def test_a_server_that_is_away_for_a_while_is_waited_for(

@@ -190,6 +190,11 @@ class Inputs:
         return [title_of(name, inside, self.origin) for name in names] or inside
 
 
+def chosen(names: Iterable[str], titles: list[str], origin: Origin) -> list[str]:
+    """Every deployment that a name means, once; without names, all of them. Raises BadInput."""
+    return list(dict.fromkeys(title_of(name, titles, origin) for name in names)) or titles
+
+
 def title_of(name: str, titles: list[str], origin: Origin) -> str:
     """`namespace/name` of the deployment that a name means. Raises BadInput."""
     matching = [title for title in titles if name in (title, title.partition("/")[2])]

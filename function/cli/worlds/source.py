@@ -79,8 +79,10 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     return Apply(files, source.files).apply(kept), replace(origin, where=f"{plane.title} and the files")
 
 
-def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple[ControlPlane, str, str]:
-    """Connect, and choose one deployment of those there are, by its title. Raises BadInput."""
+def connect(
+    source: Source, choose: Callable[[list[str], Origin], list[str]]
+) -> tuple[ControlPlane, list[str]]:
+    """Connect, and choose some deployments of those there are, by their titles. Raises BadInput."""
     plane = ControlPlane(source.target)
     origin = Origin(plane.title, source.namespace, plane.namespace, plane)
     listed = identities(plane, "ModelDeployment")
@@ -88,8 +90,7 @@ def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple
     if not titles:
         where = f'namespace "{source.namespace}" of {plane.title}' if source.namespace else plane.title
         raise BadInput(f"there is no ModelDeployment in {where}")
-    namespace, _, name = choose(sorted(titles), origin).partition("/")
-    return plane, namespace, name
+    return plane, choose(sorted(titles), origin)
 
 
 def read_fleet(plane: ControlPlane) -> Manifests:
