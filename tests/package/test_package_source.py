@@ -1,4 +1,4 @@
-"""The source as a whole: no cycle between its modules, no name for two types, nouns for names."""
+"""The source as a whole: no cycle between modules, no name for two types, nouns for names, short prose."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import grimp
 import pytest
 
 import function
+from tests.package.test_package_prose import PAGES, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -98,6 +99,11 @@ def test_a_name_is_a_noun() -> None:
         for name in names_of(path.read_text())
     }
     assert [pair for pair in sorted(given) if pair[1] in WORDS] == []
+
+
+def test_no_page_has_a_sentence_that_is_too_long() -> None:
+    long = {page.name: sentences for page in PAGES if (sentences := too_long(page.read_text()))}
+    assert long == {}, "split them: at most 35 words, and 1,000 characters a line"
 
 
 @pytest.mark.parametrize(
