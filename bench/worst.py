@@ -139,6 +139,7 @@ def cases() -> Iterator[Case]:
         searched = [served(at, requests, ways) for at in range(engines_asked)]
         what = f"{engines_asked} engines x {requests} requests x {ways} ways, 400 devices"
         yield of("firstAvailable", what, ask(engines=searched), many)
+    yield from shared_nodes()
     yield from beyond(many)
     container = {"name": "engine", "image": "x", "args": ["a" * 30_000] * 45}
     selected = {
@@ -157,6 +158,64 @@ def cases() -> Iterator[Case]:
     drained = running(leaving, 2_000, 100)
     observed = build.observed(*drained)
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
+
+
+def mixed(clusters: int, pools: int, **more: Any) -> list[Plain]:
+    """Clusters that charge devices, of entries that differ in memory; no two have as many nodes."""
+    return [
+        one(
+            f"c{at:04}",
+            pools=[
+                build.pool(f"p{on}", 3 + (at * 7 + on * 3) % 40, [sized_gpu(k, **more) for k in range(16)])
+                for on in range(pools)
+            ],
+            accounting="Device",
+        )
+        for at in range(clusters)
+    ]
+
+
+def sized_gpu(at: int, values: int = 0) -> Plain:
+    """An entry like no other of its pool, with attributes of so many values each."""
+    made = build.gpu(1 + at % 8, name=f"g{at}", memory=f"{8 * at + 8}Gi")
+    for on in range(8 if values else 0):
+        lists = [f"v{(at * 7 + value * (on + 1)) % 97}" for value in range(values)]
+        made["attributes"][f"a{on}"] = {"list": {"string": lists}}
+    return made
+
+
+def shared_nodes() -> Iterator[Case]:
+    """Pods that share nodes of many different devices: what they do to one another is a packing."""
+    memory = f'device.capacity["{build.GPU}"].memory'
+    for engines_asked, requests in ((8, 16), (8, 4), (1, 4)):
+        asked = [
+            [
+                build.request(f"r{at}", 1, f'{memory}.compareTo(quantity("{8 * at + 8 - e % 4}Gi")) >= 0')
+                for at in range(requests)
+            ]
+            for e in range(engines_asked)
+        ]
+        wanted = ask(200, engines=[single(*some, name=f"e{e}") for e, some in enumerate(asked)])
+        what = f"{engines_asked} engines x {requests} requests by memory, 16 entries"
+        yield Case("Device accounting", what, len(json.dumps(wanted)), World(wanted, mixed(100, 4)))
+    rules = [{"matchAttribute": f"{build.GPU}/a{on}"} for on in range(8)]
+    asked = [
+        single(*[build.request(f"r{at}", 2 + at) for at in range(4)], name=f"e{e}", constraints=rules)
+        for e in range(8)
+    ]
+    wanted = ask(200, engines=asked)
+    what = "8 constraints on lists of 64, 16 entries"
+    yield Case("matchAttribute", what, len(json.dumps(wanted)), World(wanted, mixed(100, 4, values=64)))
+    tight = [
+        one(
+            f"c{at:04}",
+            pools=pools_of(*[nodes - (at * 7 + on * 3) % 5 for on, nodes in enumerate(TIGHT)]),
+            accounting="Device",
+        )
+        for at in range(100)
+    ]
+    hard = ask(200, engines=sized(*HARD))
+    yield Case("Device accounting", "8 engines that hardly fit", len(json.dumps(hard)), World(hard, tight))
 
 
 def served(engine: int, requests: int, ways: int) -> Plain:

@@ -142,6 +142,20 @@ class Device(Model):
         return frozenset({self.driver, *(domain for domain, slash, _ in named if slash)})
 
     @cached_property
+    def qualified(self) -> dict[str, Values]:
+        """The values of its attributes by their qualified names."""
+        values: dict[str, Values] = {}
+        for published, holder in self.attributes.items():
+            kind, value = next(iter(holder.items()))
+            if kind == "list":
+                kind, value = next(iter(value.items()))
+                held = frozenset((kind, item) for item in value)
+            else:
+                held = frozenset({(kind, value)})
+            values.setdefault(published if "/" in published else f"{self.driver}/{published}", held)
+        return values
+
+    @cached_property
     def subject(self) -> Subject:
         """The device as a CEL selector sees it."""
         return bind_device(
@@ -177,15 +191,7 @@ def values_of(device: Device, name: str) -> Values:
     """
     if not name:
         return frozenset()
-    qualified = name if "/" in name else f"{device.driver}/{name}"
-    for published, holder in device.attributes.items():
-        if (published if "/" in published else f"{device.driver}/{published}") == qualified:
-            kind, value = next(iter(holder.items()))
-            if kind == "list":
-                kind, value = next(iter(value.items()))
-                return frozenset((kind, item) for item in value)
-            return frozenset({(kind, value)})
-    return frozenset()
+    return device.qualified.get(name if "/" in name else f"{device.driver}/{name}", frozenset())
 
 
 class _Content(Packed):

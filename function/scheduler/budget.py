@@ -12,6 +12,9 @@ One call has one budget (`searchBudget` of the function's input), whatever it ha
 
 So a call takes at most its budget and the steps of its own for each of its searches: one for each cluster
 and shape of a replica, each replica placed, and each member on each distinct pool.
+
+What pods can do to one another on shared nodes is found out in units, many of them to a step (`spend`). They
+are counted at every look, whether or not the answer is remembered, so that no memory changes an answer.
 """
 
 from __future__ import annotations
@@ -21,6 +24,11 @@ ALLOWANCE = 1_000
 ALLOWANCES, LEAST = 256_000, 128
 """Steps that the searches of all clusters may have of their own together, and what each has at least."""
 
+UNITS = 64
+"""Units of packing in a step."""
+PACKING = 10_000
+"""Steps for the packing of one pool that no search looks at: if it is overcommitted, and who gives way."""
+
 
 class OutOfSteps(Exception):
     """The search ended without an answer."""
@@ -29,17 +37,33 @@ class OutOfSteps(Exception):
 class Budget:
     """So many steps of one search and no more."""
 
-    __slots__ = ("left", "steps")
+    __slots__ = ("_units", "left", "steps")
 
     def __init__(self, steps: int) -> None:
         """Open with a number of steps."""
         self.steps = self.left = steps
+        self._units = 0
 
     def step(self) -> None:
         """Take one step. Raises OutOfSteps when there is none left."""
         if self.left <= 0:
             raise OutOfSteps
         self.left -= 1
+
+    def spend(self, units: int) -> None:
+        """Take the steps of some units. Raises OutOfSteps when there are too few left."""
+        self._units += units
+        if self._units >= UNITS:
+            self.left -= self._units // UNITS
+            self._units %= UNITS
+            if self.left < 0:
+                self.left = 0
+                raise OutOfSteps
+
+    @property
+    def units(self) -> int:
+        """Units that can still be taken."""
+        return self.left * UNITS + UNITS - 1 - self._units
 
     @property
     def taken(self) -> int:

@@ -19,23 +19,36 @@ every pod of the pool can bind alike are one kind. So each pod becomes a `Footpr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
-from typing import NamedTuple, TypeAlias
+from math import prod
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from function.api.cluster import Pool
 from function.api.devices import Device, values_of
 from function.api.replica import StampedConstraint, StampedEngine, StampedRequest
 from function.cel.selector import compile_device
 from function.cel.values import CompileError
+from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.worst_packing import Footprint, NodeLoad, can_block
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 MAX_WAYS = 24
 """Ways in which one pod may be served that are told apart. Beyond, it is taken to fill a node."""
+MAX_CHOICES = 500
+"""Choices of values that the devices of one pod may share. Beyond, it may hold any device of its classes."""
 MAX_LENGTH, MAX_UNITS = 4_096, 128
 """Characters of a pod's selectors, and units of an evaluation: beyond, there is no answer."""
+EVALUATION, SHARE = 30, 5
+"""Units of packing that an evaluation takes, and a value that a device is asked for."""
+COUNT, LOOK = 32, 128
+"""Units of counting the pods of a pool, and of a look at what they can do to one another, besides its own."""
+FREE_STEPS = 100
+"""Steps of finding out how many nodes are free: a number that ranks and is shown, and admits nothing."""
 
 
 class Claim(NamedTuple):
@@ -181,8 +194,8 @@ class PoolDevices:
         """Take a pool; only what a claim can bind is looked at."""
         self._key = pool.device_key
         self.entries = tuple(device for device in pool.devices or () if device.claimable and device.count)
-        self._bindings: dict[PodClaims, Bindings] = {}
-        self._layouts: dict[frozenset[PodClaims], PodLayout] = {}
+        self._bindings: dict[PodClaims, tuple[Bindings | None, int]] = {}
+        self._layouts: dict[frozenset[PodClaims], tuple[PodLayout | None, int]] = {}
 
     def __eq__(self, other: object) -> bool:
         """Tell whether pods lie on both alike."""
@@ -191,21 +204,37 @@ class PoolDevices:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def layout(self, pods: frozenset[PodClaims]) -> PodLayout:
-        """Lay some pods on the node."""
-        layout = self._layouts.get(pods)
-        if layout is None:
-            layout = self._layouts[pods] = PodLayout(self.entries, {pod: self.bindings(pod) for pod in pods})
-        return layout
+    def layout(self, pods: frozenset[PodClaims], budget: Budget) -> PodLayout:
+        """Lay some pods on the node. Raises OutOfSteps where the budget has fewer units than that takes."""
+        return self._once(self._layouts, pods, lambda: self._lay(pods, budget), budget)
 
-    def bindings(self, pod: PodClaims) -> Bindings:
-        """Find out which devices of the node a pod can bind."""
-        bindings = self._bindings.get(pod)
-        if bindings is None:
-            bindings = self._bindings[pod] = self._bind(pod)
-        return bindings
+    def _lay(self, pods: frozenset[PodClaims], budget: Budget) -> PodLayout:
+        return PodLayout(self.entries, {pod: self.bindings(pod, budget) for pod in sorted(pods)}, budget)
 
-    def _bind(self, pod: PodClaims) -> Bindings:
+    def bindings(self, pod: PodClaims, budget: Budget) -> Bindings:
+        """Find out which devices of the node a pod can bind. Raises OutOfSteps, as `layout` does."""
+        return self._once(self._bindings, pod, lambda: self._bind(pod, budget), budget)
+
+    @staticmethod
+    def _once(memo: dict[K, tuple[T | None, int]], key: K, find: Callable[[], T], budget: Budget) -> T:
+        """Find something out once, and take what it cost then at every look: also of a look that ended.
+
+        Without the memory the same steps would be taken, so nothing depends on it.
+        """
+        value, units = memo.get(key, (None, 0))
+        if value is not None:
+            budget.spend(units)
+            return value
+        if units and budget.units <= units:
+            budget.spend(units + 1)
+        before = budget.units
+        memo[key] = None, before
+        value = find()
+        memo[key] = value, before - budget.units
+        return value
+
+    def _bind(self, pod: PodClaims, budget: Budget) -> Bindings:
+        budget.spend(len(pod.claims) * len(self.entries))
         of_class = [
             tuple(
                 at for at, entry in enumerate(self.entries) if entry.device_class_name == claim.device_class
@@ -221,12 +250,15 @@ class PoolDevices:
             return Bindings((anything,), certain=True)
         if sum(len(selector) for claim in pod.claims for selector in claim.selectors) > MAX_LENGTH:
             return Bindings((anything,), certain=False)
-        answers = [
-            {at: len(entries) == 1 or self._selects(claim, self.entries[at]) for at in entries}
-            for entries, claim in zip(of_class, pod.claims, strict=True)
-        ]
+        answers: list[dict[int, bool | None]] = []
+        for entries, claim in zip(of_class, pod.claims, strict=True):
+            if len(entries) > 1:
+                budget.spend(EVALUATION * len(entries) * len(claim.selectors))
+            answers.append(
+                {at: len(entries) == 1 or self._selects(claim, self.entries[at]) for at in entries}
+            )
         selected = [[at for at, answer in row.items() if answer is not False] for row in answers]
-        possible = tuple(islice(self._choices(pod, selected), MAX_WAYS + 1))
+        possible = self._choices(pod, selected, budget)
         if not possible or len(possible) > MAX_WAYS:
             return Bindings((anything,), certain=False)
         return Bindings(possible, certain=not any(None in row.values() for row in answers))
@@ -243,31 +275,39 @@ class PoolDevices:
                 return False if outcome.kind == "nomatch" else None
         return None if device.taints else True
 
-    def _choices(self, pod: PodClaims, selected: Sequence[Sequence[int]]) -> Iterator[Binding]:
-        """Every binding: one for each choice of the values that devices share, one where they share none."""
-        values = [
-            sorted(
-                {value for claim in rule.claims for at in selected[claim] for value in self._values(at, rule)}
-            )
-            for rule in pod.shared
-        ]
-        bindings = set()
+    def _choices(
+        self, pod: PodClaims, selected: Sequence[Sequence[int]], budget: Budget
+    ) -> tuple[Binding, ...]:
+        """Every binding: one for each choice of the values that devices share, one where they share none.
+
+        None where there are more than `MAX_CHOICES`.
+        """
+        values = []
+        for rule in pod.shared:
+            budget.spend(SHARE * sum(len(selected[claim]) for claim in rule.claims))
+            shared = {at: self._values(at, rule) for claim in rule.claims for at in selected[claim]}
+            budget.spend(sum(map(len, shared.values())))
+            values.append(sorted(set().union(*shared.values())))
+        if prod(map(len, values)) > MAX_CHOICES:
+            return ()
+        bindings: dict[Binding, None] = {}
         for chosen in product(*values):
             parts = []
             for at, (claim, entries) in enumerate(zip(pod.claims, selected, strict=True)):
                 rules = zip(pod.shared, chosen, strict=True)
                 required = [(rule, value) for rule, value in rules if at in rule.claims]
+                budget.spend(1 + SHARE * len(entries) * len(required))
                 sharing = [
                     entry
                     for entry in entries
                     if all(value in self._values(entry, rule) for rule, value in required)
                 ]
                 parts.append(ClaimPart(tuple(sharing), claim.number))
-            binding = tuple(parts)
-            enough = all(sum(self.entries[at].count for at in part.entries) >= part.number for part in parts)
-            if enough and binding not in bindings:
-                bindings.add(binding)
-                yield binding
+            if all(sum(self.entries[at].count for at in part.entries) >= part.number for part in parts):
+                bindings[tuple(parts)] = None
+                if len(bindings) > MAX_WAYS:
+                    break
+        return tuple(bindings)
 
     def _values(self, entry: int, rule: SharedValue) -> set[str]:
         return set(map(str, values_of(self.entries[entry], rule.attribute)))
@@ -276,7 +316,9 @@ class PoolDevices:
 class PodLayout:
     """Some pods on a node: the kinds of devices that they tell apart, and what each pod takes of them."""
 
-    def __init__(self, entries: Sequence[Device], bindings: Mapping[PodClaims, Bindings]) -> None:
+    def __init__(
+        self, entries: Sequence[Device], bindings: Mapping[PodClaims, Bindings], budget: Budget
+    ) -> None:
         """Take the devices of a node, and the pods with their bindings."""
         self._entries = entries
         self._parts = {part.entries for row in bindings.values() for way in row.possible for part in way}
@@ -289,43 +331,47 @@ class PodLayout:
             for at in part.entries
         }
         kinds: dict[tuple[bool, ...] | int, list[int]] = defaultdict(list)
+        parts = sorted(self._parts)
         for at in sorted({at for entries in self._parts for at in entries}):
-            kind = at if at in doubtful else tuple(at in part for part in sorted(self._parts))
+            kind = at if at in doubtful else tuple(at in part for part in parts)
             kinds[kind].append(at)
+        budget.spend(len(entries) * len(self._parts))
         self._kinds = list(kinds.values())
         self.devices: NodeLoad = tuple(self._count(kind) for kind in self._kinds)
         self._bindings = bindings
-        self.footprints = {pod: self._footprint(row) for pod, row in bindings.items()}
+        self.footprints = {pod: self._footprint(row, budget) for pod, row in bindings.items()}
 
     def _count(self, entries: Iterable[int]) -> int:
         return sum(self._entries[at].count for at in entries)
 
-    def _footprint(self, bindings: Bindings) -> Footprint:
+    def _footprint(self, bindings: Bindings, budget: Budget) -> Footprint:
         ways: set[NodeLoad] = set()
         for binding in bindings.possible:
-            ways |= self._ways(binding)
+            ways |= self._ways(binding, budget)
         some = tuple(sorted(ways)[:MAX_WAYS])
         needs = some if bindings.certain or not some else (self._all_of(bindings.possible),)
         return Footprint(some if len(ways) <= MAX_WAYS else (), needs)
 
-    def _ways(self, binding: Binding) -> set[NodeLoad]:
+    def _ways(self, binding: Binding, budget: Budget) -> set[NodeLoad]:
         """List the ways in which a pod with a binding may take each kind; all of it beyond `MAX_WAYS`."""
         ways = {(0,) * len(self._kinds)}
         for part in binding:
             kinds = [at for at, kind in enumerate(self._kinds) if kind[0] in part.entries]
-            split = (more for load in sorted(ways) for more in self._split(part.number, kinds, load))
+            split = (more for load in sorted(ways) for more in self._split(part.number, kinds, load, budget))
             ways = set(islice(split, MAX_WAYS * MAX_WAYS))
         return ways
 
-    def _split(self, number: int, kinds: Sequence[int], load: NodeLoad) -> Iterator[NodeLoad]:
+    def _split(self, number: int, kinds: Sequence[int], load: NodeLoad, budget: Budget) -> Iterator[NodeLoad]:
         """Take so many devices of some kinds beside a load, in every way."""
-        if not kinds:
-            if not number:
-                yield load
+        budget.spend(3)
+        if not number:
+            yield load
+        if not number or not kinds:
             return
         at, *others = kinds
         for taken in range(min(number, self.devices[at] - load[at]), -1, -1):
-            yield from self._split(number - taken, others, (*load[:at], load[at] + taken, *load[at + 1 :]))
+            more = (*load[:at], load[at] + taken, *load[at + 1 :])
+            yield from self._split(number - taken, others, more, budget)
 
     def _all_of(self, possible: Iterable[Binding]) -> NodeLoad:
         """Return what must be free to be sure: the claimed count of every entry that may be bound."""
@@ -337,12 +383,14 @@ class PodLayout:
             most |= of_binding
         return tuple(sum(min(most[at], self._entries[at].count) for at in kind) for kind in self._kinds)
 
-    def nodes_taken(self, pods: Mapping[PodClaims, int]) -> int:
+    def nodes_taken(self, pods: Mapping[PodClaims, int], budget: Budget) -> int:
         """Count the nodes that pods take at least: those nobody else can use, and the scarcest devices."""
         filled = sum(number for pod, number in pods.items() if not self._bindings[pod].possible)
         scarcest = 0
         for entries in {*self._parts, tuple(sorted(at for kind in self._kinds for at in kind))}:
             within = set(entries)
+            ways = (len(way) for pod in pods for way in self._bindings[pod].possible)
+            budget.spend(2 * sum(ways))
             taken = sum(self._taken_within(within, pod) * number for pod, number in pods.items())
             scarcest = max(scarcest, -(-taken // self._count(entries)) if entries else 0)
         return filled + scarcest
@@ -370,14 +418,14 @@ class DeviceCapacity:
             return self
         return DeviceCapacity(self.nodes, self.devices, total((self.gangs, demand.gangs)))
 
-    def take(self, demand: Demand) -> DeviceCapacity | None:
-        """Return what is left after a demand, or None when there is not enough."""
+    def take(self, demand: Demand, budget: Budget) -> DeviceCapacity | None:
+        """Return what is left after a demand, or None when there is not enough. Raises OutOfSteps."""
         after = self.charged(demand)
-        return after if after is self or after.stranded is None else None
+        return after if after is self or after.stranded(budget) is None else None
 
-    def shortage(self, demand: Demand) -> Shortage | None:
-        """Say what stands against a demand; None when there is room."""
-        return self.charged(demand).stranded if demand.gangs else None
+    def shortage(self, demand: Demand, budget: Budget) -> Shortage | None:
+        """Say what stands against a demand; None when there is room. Raises OutOfSteps."""
+        return self.charged(demand).stranded(budget) if demand.gangs else None
 
     def touched_by(self, demand: Demand) -> bool:
         """Tell whether a demand takes anything of it."""
@@ -395,24 +443,32 @@ class DeviceCapacity:
                 counted[claims] += pods * copies.number
         return counted
 
-    @cached_property
-    def stranded(self) -> Shortage | None:
-        """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well."""
-        layout = self.devices.layout(frozenset(self._pods))
+    def stranded(self, budget: Budget) -> Shortage | None:
+        """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well.
+
+        Raises OutOfSteps where the budget does not tell. A node for each pod is enough whatever they claim.
+        """
+        budget.spend(COUNT)
+        if sum(number for number in self._pods.values() if number > 0) <= self.nodes:
+            return None
+        budget.spend(LOOK + len(self._pods))
+        layout = self.devices.layout(frozenset(self._pods), budget)
         loads: Counter[Footprint] = Counter()
         for claims, number in self._pods.items():
             loads[layout.footprints[claims]] += number
         worst: Shortage | None = None
         largest = max((sum(pods for _, pods in copies.gang) for copies in self.gangs), default=0)
         for copies in self.gangs:
-            for shortage in self._of_gang(copies.gang, layout, loads) if copies.number > 0 else ():
+            for shortage in self._of_gang(copies.gang, layout, loads, budget) if copies.number > 0 else ():
                 if worst is None or shortage.missing > worst.missing:
                     worst = shortage
                 if worst.missing == largest:
                     return worst
         return worst
 
-    def _of_gang(self, gang: Gang, layout: PodLayout, loads: Counter[Footprint]) -> Iterator[Shortage]:
+    def _of_gang(
+        self, gang: Gang, layout: PodLayout, loads: Counter[Footprint], budget: Budget
+    ) -> Iterator[Shortage]:
         """The shortages of the pods of one gang, against all pods outside it."""
         others = loads.copy()
         for claims, number in gang:
@@ -422,12 +478,23 @@ class DeviceCapacity:
             if not footprint.needs:
                 continue
             open_to = size
-            while open_to and can_block(self.nodes - open_to + 1, footprint, others, layout.devices):
+            while open_to:
+                blocked = self.nodes - open_to + 1
+                if not can_block(blocked, footprint, others, layout.devices, budget):
+                    break
                 open_to -= 1
             if open_to < size:
                 yield Shortage(size, open_to)
 
     @cached_property
     def free_nodes(self) -> int:
-        """Nodes' worth of free devices, by the scarcest kind; what scores and reports call free."""
-        return self.nodes - self.devices.layout(frozenset(self._pods)).nodes_taken(self._pods)
+        """Nodes' worth of free devices, by the scarcest kind; what scores and reports call free.
+
+        Where that takes too long, nodes without a pod: it is never less than those.
+        """
+        budget = Budget(FREE_STEPS)
+        try:
+            layout = self.devices.layout(frozenset(self._pods), budget)
+            return self.nodes - layout.nodes_taken(self._pods, budget)
+        except OutOfSteps:
+            return self.nodes - self._pods.total()

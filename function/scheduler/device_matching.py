@@ -16,12 +16,13 @@ because the allocator takes the requests in order and gives up after a while.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import perm
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.deployment import DeviceRequest, Member, SubRequest
 from function.api.devices import Device, Values, values_of
@@ -108,20 +109,28 @@ class Constraints:
             ]
         )
 
+    def work(self, devices: Sequence[Device]) -> int:
+        """Values that are compared when a device is chosen, at most."""
+        return sum(
+            max((len(values_of(device, name)) for device in devices), default=0) for name, _ in self._rules
+        )
+
     def shared(
-        self, at: int, entries: Sequence[int], devices: Sequence[Device]
+        self, at: int, entries: Sequence[int], devices: Sequence[Device], budget: Budget
     ) -> tuple[tuple[int, ...], ...]:
-        """The largest sets of entries that request `at` may take its devices from together."""
+        """The largest sets of entries that request `at` may take its devices from. Raises OutOfSteps."""
         sets = {tuple(entries): None}
         for name, requests in self._rules:
             if at in requests:
-                sets = dict.fromkeys(
-                    tuple(entry for entry in held if value in values_of(devices[entry], name))
-                    for held in sets
-                    for value in sorted(
-                        {value for entry in held for value in values_of(devices[entry], name)}, key=str
-                    )
-                )
+                narrower: dict[tuple[int, ...], None] = {}
+                for held in sets:
+                    shared = [values_of(devices[entry], name) for entry in held]
+                    values = sorted(frozenset().union(*shared), key=str)
+                    budget.spend((1 + len(values)) * len(held))
+                    for value in values:
+                        pairs = zip(held, shared, strict=True)
+                        narrower[tuple(entry for entry, values in pairs if value in values)] = None
+                sets = narrower
         return tuple(sets)
 
     def narrow(self, values: PossibleValues, at: int, devices: Sequence[Device]) -> PossibleValues | None:
@@ -147,6 +156,10 @@ if TYPE_CHECKING:
 
 MAX_CLAIMED, MAX_LISTED = 32, 32
 """Devices that a claim may hold, and selectors of a request or constraints that it may list (Kubernetes)."""
+MAX_VARIANTS = 16
+"""Different claims on one pool that are tried: where devices are charged, another may find room."""
+UNION = 4
+"""Units that it takes to unite some entries with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +231,10 @@ class Match:
         )
 
 
+ChargedClaim: TypeAlias = tuple[str, int, tuple[str, ...]]
+"""What is charged of a claim: device class, number, and selectors where they make a difference."""
+
+
 class Option(NamedTuple):
     """One way to satisfy one request: a rank and the device entries that cover it."""
 
@@ -249,9 +266,17 @@ class _Rules(NamedTuple):
 
 
 def _options(
-    evaluations: Evaluations, member: Member, at: int, devices: Sequence[Device], rules: _Rules
+    evaluations: Evaluations,
+    member: Member,
+    at: int,
+    devices: Sequence[Device],
+    rules: _Rules,
+    budget: Budget,
 ) -> list[Option]:
-    """Every way to satisfy one request: rank by rank, then entry by entry, or class by class."""
+    """Every way to satisfy one request: rank by rank, then entry by entry, or class by class.
+
+    Raises OutOfSteps.
+    """
     options, request = [], member.requests[at]
     for rank, sub in enumerate(request.ranked):
         entries = [
@@ -268,7 +293,8 @@ def _options(
             (entry,) for entry in entries if not (rules.several and devices[entry].claimable)
         ]
         if rules.several:
-            ways += [way for group in groups.values() for way in rules.constraints.shared(at, group, devices)]
+            for group in groups.values():
+                ways += rules.constraints.shared(at, group, devices, budget)
         for way in ways:
             if sum(devices[entry].count for entry in way) >= sub.count:
                 bindable = sum(devices[entry].count for entry in groups.get(_class_of(devices[way[0]]), ()))
@@ -347,6 +373,7 @@ class _Taken(NamedTuple):
         """Tell if every union of what is shared has enough: then there is a way to deal it out (Hall)."""
         unions: set[frozenset[int]] = {frozenset()}
         for entries, _ in self.spread:
+            budget.spend(UNION * len(unions))
             unions |= {union.union(entries) for union in unions}
         for union in unions:
             budget.step()
@@ -371,9 +398,11 @@ class _Assignment:
     ) -> None:
         self._devices, self._rules, self._budget = devices, rules, budget
         self.options = options or [
-            _options(evaluations, member, at, devices, rules) for at, _ in enumerate(member.requests)
+            _options(evaluations, member, at, devices, rules, budget) for at, _ in enumerate(member.requests)
         ]
+        self._width = len(devices) + rules.constraints.work(devices)
         self._dead: set[tuple[object, ...]] = set()
+        self._of_class = Counter(device.device_class_name for device in devices)
         self._hope = [any(self._claims(option) for option in candidates) for candidates in self.options]
         self._start = _Taken(tuple(device.count for device in devices)), rules.constraints.start
 
@@ -396,6 +425,7 @@ class _Assignment:
     ) -> tuple[_Taken, PossibleValues] | None:
         """Return the entries left after an option; None where it contradicts earlier ones."""
         self._budget.step()
+        self._budget.spend(self._width)
         after = taken.take(option, self._budget, claims=self._claims(option))
         if after is None or (self._rules.bounded and after.claimed > MAX_CLAIMED):
             return None
@@ -422,13 +452,18 @@ class _Assignment:
 
     def every(self) -> Iterator[list[Option]]:
         """Find the assignments in order, leaving out those that only repeat claims. Raises OutOfSteps."""
-        return self._walk([], *self._start, set())
+        return self._walk([], (), *self._start, set())
 
     def _walk(
-        self, chosen: list[Option], taken: _Taken, values: PossibleValues, visited: set[object]
+        self,
+        chosen: list[Option],
+        claims: tuple[ChargedClaim | None, ...],
+        taken: _Taken,
+        values: PossibleValues,
+        visited: set[object],
     ) -> Iterator[list[Option]]:
         at = len(chosen)
-        state = (at, taken, values, tuple(self.claim(choice) for choice in chosen))
+        state = (taken, values, claims)
         if state in visited:
             return
         visited.add(state)
@@ -438,15 +473,15 @@ class _Assignment:
         for option in self.options[at]:
             rest = self._step(at, option, taken, values)
             if rest is not None:
-                yield from self._walk([*chosen, option], *rest, visited)
+                yield from self._walk([*chosen, option], (*claims, self.claim(option)), *rest, visited)
 
-    def claim(self, option: Option) -> tuple[str, int, tuple[str, ...]] | None:
+    def claim(self, option: Option) -> ChargedClaim | None:
         """The charged claim. Selectors make no difference where a class has one entry."""
         device = self._devices[option.entries[0]]
         if not device.claimable:
             return None
-        same = [other for other in self._devices if other.device_class_name == device.device_class_name]
-        return (device.device_class_name, option.number, option.selectors if len(same) > 1 else ())
+        several = self._of_class[device.device_class_name] > 1
+        return (device.device_class_name, option.number, option.selectors if several else ())
 
 
 def resolve(
@@ -463,15 +498,15 @@ def resolve(
     refuses is no question then: the claim is there.
     """
     rules = _Rules(Constraints.of(member), allowed, bounded=allowed is None)
-    search = _Assignment(evaluations, member, devices, rules, budget)
-    wider = search
-    if _combinable(devices):
-        wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
-    candidates = zip(member.requests, search.options, wider.options, strict=True)
-    barred = [request for request, *ways in candidates if not any(ways)]
-    if barred:
-        return Refusal(partial(_barred, member, barred, devices))
     try:
+        search = _Assignment(evaluations, member, devices, rules, budget)
+        wider = search
+        if _combinable(devices):
+            wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
+        candidates = zip(member.requests, search.options, wider.options, strict=True)
+        barred = [request for request, *ways in candidates if not any(ways)]
+        if barred:
+            return Refusal(partial(_barred, member, barred, devices))
         chosen = search.first(claiming=True) or (wider.first(claiming=True) if wider.combines else None)
         chosen = chosen or search.first(claiming=False)
         if chosen is None:
@@ -503,18 +538,19 @@ def resolve_every(
 ) -> tuple[tuple[Match, ...], bool]:
     """Resolve in every way that claims a device and claims differently, in order of preference.
 
-    The flag says that the budget ran out, so that some may be missing.
+    The flag says that some may be missing: there are more than `MAX_VARIANTS`, or the budget ran out.
     """
     rules = _Rules(Constraints.of(member))
-    search = _Assignment(evaluations, member, devices, rules, budget)
-    wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
     matches: dict[tuple[object, ...], Match] = {}
     try:
+        search = _Assignment(evaluations, member, devices, rules, budget)
+        wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
         for chosen in chain(search.every(), wider.every() if wider.combines else ()):
             match = _match(member.requests, chosen, devices)
             if match.claims:
                 claims = sorted(claim for claim in map(search.claim, chosen) if claim is not None)
-                matches.setdefault(tuple(claims), match)
+                if matches.setdefault(tuple(claims), match) is match and len(matches) > MAX_VARIANTS:
+                    return tuple(matches.values())[:MAX_VARIANTS], True
     except OutOfSteps:
         return tuple(matches.values()), True
     return tuple(matches.values()), False

@@ -13,6 +13,7 @@ from typing import Any
 from function.api import Device, InferenceCluster, Pool
 from function.api.reasons import Rejection
 from function.api.text import counted
+from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
 from function.scheduler.engine_options import EngineOption
 from function.scheduler.filters import StackExpresses, counting
@@ -196,8 +197,12 @@ def _partly_held(
         pool.nodes - pool.unusable, PoolDevices(pool), total([*others, *placed])
     )
     by_nodes, by_devices = max(0, ledger.free(cluster, pool.name)) // held[-1].nodes, 0
-    while by_devices < SHARING and (room := room.take(held[-1]) if room else None):
-        by_devices += 1
+    budget = Budget(PACKING)
+    try:
+        while by_devices < SHARING and (room := room.take(held[-1], budget) if room else None):
+            by_devices += 1
+    except OutOfSteps:
+        return
     if by_devices > by_nodes:
         yield PartlyHeld(cluster, pool.name, sum(demand.nodes for demand in held), by_nodes, by_devices)
 

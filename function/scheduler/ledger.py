@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from function.api.cluster import InferenceCluster
+from function.api.cluster import DeviceKey, InferenceCluster
 from function.api.ownership import OwnReplica
 from function.api.replica import ModelReplica
 from function.api.text import counted
+from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import (
     Demand,
     DeviceCapacity,
@@ -37,11 +38,11 @@ class NodeCapacity(NamedTuple):
         """Return the pool with a demand charged to it, admitted or not."""
         return NodeCapacity(self.free_nodes - demand.nodes)
 
-    def take(self, demand: Demand) -> NodeCapacity | None:
+    def take(self, demand: Demand, _: Budget) -> NodeCapacity | None:
         """Return what is left after a demand, or None when there is not enough."""
         return NodeCapacity(self.free_nodes - demand.nodes) if demand.nodes <= self.free_nodes else None
 
-    def shortage(self, demand: Demand) -> Shortage | None:
+    def shortage(self, demand: Demand, _: Budget) -> Shortage | None:
         """Say what stands against a demand; None when there is room."""
         return Shortage(demand.nodes, self.free_nodes) if demand.nodes > self.free_nodes else None
 
@@ -161,9 +162,13 @@ def yielding(ledger: Ledger, *, without: Collection[str] = ()) -> tuple[Yielding
                 charges.append((cluster, replica))
             else:
                 occupy(rooms, ledger, cluster, replica)
+    budgets = {key: Budget(PACKING) for key in rooms}
     gives_way = []
     for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
-        pool = lacking(rooms, ledger, cluster, replica)
+        try:
+            pool = lacking(rooms, ledger, cluster, replica, budgets)
+        except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
+            pool = None
         if pool is None:
             occupy(rooms, ledger, cluster, replica)
         else:
@@ -183,11 +188,13 @@ def occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, si
             rooms[cluster, pool] = rooms[cluster, pool].charged(charged)
 
 
-def lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
-    """The first watched pool that has no room for a replica; None when all have."""
+def lacking(
+    rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, budgets: Mapping[PoolKey, Budget]
+) -> str | None:
+    """The first watched pool that has no room for a replica; None when all have. Raises OutOfSteps."""
     for pool, demand in ledger.demands(replica).items():
         room = rooms.get((cluster, pool))
-        if room is not None and pool in replica.nodes and room.shortage(demand):
+        if room is not None and pool in replica.nodes and room.shortage(demand, budgets[cluster, pool]):
             return pool
     return None
 
@@ -262,12 +269,16 @@ class Ledger:
         self._empty: dict[PoolKey, DeviceCapacity] = {}
         self._unusable: dict[PoolKey, int] = {}
         self._apart: dict[str, list[str]] = defaultdict(list)
+        equal: dict[DeviceKey, PoolDevices] = {}
         for cluster in clusters:
             self._sizes.update(cluster.node_counts)
             self._unusable.update(cluster.unusable_nodes)
             for pool in cluster.pools if cluster.counts_devices else ():
                 if pool.accounting == "Device":
-                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, PoolDevices(pool))
+                    devices = equal.get(pool.device_key) or equal.setdefault(
+                        pool.device_key, PoolDevices(pool)
+                    )
+                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, devices)
                     if pool.across_nodes:
                         self._apart[cluster.name].append(pool.name)
         self._free = dict(self._sizes)
@@ -279,6 +290,7 @@ class Ledger:
                 self._devices[key] = self._devices[key].grown(-nodes)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
         self._journal: list[str] = []
+        self._overcommitted: dict[PoolKey, bool] = {}  # Until a replica is opened or closed.
         self._settled: Iterable[PoolKey] = ()
         self._touched: frozenset[str] | None = None
         self.counts = ReplicaCounts()
@@ -410,6 +422,7 @@ class Ledger:
         if not nodes:
             return
         self._held[cluster].append(replica)
+        self._overcommitted.clear()
         if self._empty:
             self.occupy(replica, cluster)
             return
@@ -424,6 +437,7 @@ class Ledger:
         for replica in replicas:
             if replica.nodes:
                 self._held[replica.cluster].remove(replica)
+                self._overcommitted.clear()
                 self.vacate(replica, replica.cluster)
 
     def limits(self, namespace: str) -> tuple[object, ...]:
@@ -510,9 +524,18 @@ class Ledger:
             return False
         if key not in self._empty:
             return self.living_nodes(cluster, pool) > self._sizes[key]
-        held = self._empty[key]
+        if key not in self._overcommitted:
+            self._overcommitted[key] = self._strands(*key)
+        return self._overcommitted[key]
+
+    def _strands(self, cluster: str, pool: str) -> bool:
+        """Tell if some packing of the living replicas strands a pod, where devices are charged."""
+        held = self._empty[cluster, pool]
         for replica in self.holding(cluster, pool):
             if not replica.deleting:
                 gangs = stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
                 held = held.charged(Demand(replica.nodes[pool], gangs.get(pool, ())))
-        return held.stranded is not None
+        try:
+            return held.stranded(Budget(PACKING)) is not None
+        except OutOfSteps:  # Doubt: then it says of nobody that he holds too much.
+            return False

@@ -15,7 +15,7 @@ from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, 
 from function.api.deployment import ReplicaShape, SubRequest
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler.budget import Budget, CallBudget, OutOfSteps
-from function.scheduler.device_matching import Match, Refusal, resolve, resolve_every
+from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, resolve, resolve_every
 from function.scheduler.engine_options import (
     Barred,
     ClusterFit,
@@ -272,10 +272,12 @@ class Matcher:
 
 
 def _counted(options: Iterator[EngineOption], budget: Budget) -> tuple[list[EngineOption], bool]:
-    """Take the options that there are steps for, and say whether there are more."""
+    """Take at most `MAX_VARIANTS` options that there are steps for, and say whether there are more."""
     counted: list[EngineOption] = []
     try:
         for option in options:
+            if len(counted) == MAX_VARIANTS:
+                return counted, True
             budget.step()
             counted.append(option)
     except OutOfSteps:

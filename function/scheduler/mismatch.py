@@ -29,6 +29,7 @@ from function.api.model import KSERVE
 from function.api.ownership import OwnReplica
 from function.api.reasons import Reason, Rejection
 from function.boundary import Resolution
+from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.device_matching import Match, errs
 from function.scheduler.ledger import Ledger
@@ -181,14 +182,21 @@ def _growth(
     return {pool: demand for pool, demand in growth.items() if any(demand)}
 
 
-def _short(ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> str:
-    """The first pool that has no room for the growth, and by how much; empty when all have."""
-    for pool, demand in growth.items():
-        capacity = ledger.declared(cluster, pool)
-        shortage = capacity.shortage(demand) if capacity.touched_by(demand) else None
-        if shortage is not None:
-            return f"pool {pool} needs {shortage.needs} more"
-    return ""
+def _short(matcher: Matcher, ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> Deviation | None:
+    """The first pool that has no room for the growth, and by how much; None when all have."""
+    budget = matcher.budget.open()
+    try:
+        for pool, demand in growth.items():
+            capacity = ledger.declared(cluster, pool)
+            shortage = capacity.shortage(demand, budget) if capacity.touched_by(demand) else None
+            if shortage is not None:
+                return Deviation(Mismatch.CostGrew, f"pool {pool} needs {shortage.needs} more")  # M5
+    except OutOfSteps:  # Doubt: if there is room was not found out.
+        detail = f"pool {pool}: {Reason.SearchBudgetExceeded.value}: {budget.steps} steps"
+        return Deviation(None, detail, f"steps are enough to tell if pool {pool} has room")
+    finally:
+        matcher.budget.settle(budget)
+    return None
 
 
 def _moved_cache(
@@ -276,12 +284,22 @@ def examine(
         unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
         until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
         return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)
-    short = _short(ledger, own_replica.cluster, growth)
-    if short:  # Doubt: a selector gave no answer. A want of room does not make that an answer. Else M5.
-        in_doubt = Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
-        return in_doubt if doubt else Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)
-    ledger.charge(own_replica.cluster, growth)
-    return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)
+    return _grow(matcher, ledger, Kept(own_replica, shape=shape, doubt=doubt, growth=growth), until)
+
+
+def _grow(matcher: Matcher, ledger: Ledger, kept: Kept, until: tuple[str, ...]) -> Kept:
+    """Charge the growth of a replica, if there is room for it."""
+    cluster = kept.own_replica.cluster
+    short = _short(matcher, ledger, cluster, kept.growth)
+    if short is None:
+        ledger.charge(cluster, kept.growth)
+        return kept
+    if short.mismatch and not kept.doubt:
+        return Kept(kept.own_replica, mismatch=short.mismatch, detail=short.detail)
+    # Doubt: a selector gave no answer, or the budget none. A want of room does not make that an answer.
+    detail = "; ".join(filter(None, (kept.doubt, short.detail)))
+    until = (*until, short.until) if short.until else until
+    return Kept(kept.own_replica, doubt=detail, withheld_until=until)
 
 
 def lasting_fault(

@@ -12,6 +12,7 @@ Nothing here remembers: what was found out about a cluster is kept in `memo`, un
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from heapq import nsmallest
 from operator import itemgetter
@@ -32,7 +33,7 @@ from function.scheduler.preemption import fewest, spared
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
-from function.scheduler.search import OnPools, Why, below_gates, free_left, on_pools, search
+from function.scheduler.search import Explained, OnPools, Why, below_gates, free_left, on_pools, search
 from function.scheduler.stamp import Indices
 
 CLOSED = 1_000_000_000
@@ -347,8 +348,8 @@ class Placer:
             if isinstance(outcome, Candidate):
                 return self._within_quota(outcome)[1]
             fit = self._matcher.fit(shape, cluster)
-            free, why = self.ledger.capacities(cluster), self._why(shape, fit, cluster)
-            rejection = below_gates(fit, cluster, self.ledger, free, outcome, why)
+            with self._room(cluster) as room:
+                rejection = below_gates(fit, room, outcome, self._why(shape, fit, cluster))
         return rejection.at(alternative=shape.name) if shape.name else rejection
 
     def _why(self, shape: ReplicaShape, fit: ClusterFit, cluster: InferenceCluster) -> Why:
@@ -357,11 +358,19 @@ class Placer:
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
-        free = self.ledger.capacities(cluster)
         for shape in self._inputs.deployment.shapes:
             fit = self._matcher.fit(shape, cluster)
-            for on_pool in on_pools(fit, cluster, self.ledger, free, self._why(shape, fit, cluster)):
-                yield shape, on_pool.of(shape.name)
+            with self._room(cluster) as room:
+                for on_pool in on_pools(fit, room, self._why(shape, fit, cluster)):
+                    yield shape, on_pool.of(shape.name)
+
+    @contextmanager
+    def _room(self, cluster: InferenceCluster) -> Iterator[Explained]:
+        """Open what explains a cluster, with steps of the call's budget."""
+        self._matcher.budget.turn(cluster.name)
+        budget = self._matcher.budget.open()
+        yield Explained(cluster, self.ledger, self.ledger.capacities(cluster), budget)
+        self._matcher.budget.settle(budget)
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:
         """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""

@@ -30,6 +30,7 @@ from typing import NamedTuple, TypeVar
 
 from function.api.names import NamespacedName
 from function.api.replica import ModelReplica
+from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.ledger import Ledger, Rooms, Yielding, lacking, may_yield, occupy, seniority, yielding
 
 T = TypeVar("T")
@@ -81,6 +82,8 @@ class _Cluster:
         self._standing = [replica for replica in ledger.living(cluster) if not may_yield(replica)]
         for replica in self._standing:
             occupy(self._rooms, ledger, cluster, replica)
+        preempting = sum(replica.preempting for replica in self._starting)
+        self._budgets = {key: Budget(PACKING * (1 + preempting)) for key in self._rooms}
         self._spent: Counter[NamespacedName] = Counter()
         self.yields: list[Yielding] = []
         self.victims: list[Victim] = []
@@ -88,7 +91,10 @@ class _Cluster:
     def settle(self) -> None:
         """Give out what is left, the highest class first, then by seniority; unknown classes before all."""
         for replica in sorted(self._starting, key=_rank):
-            pool = lacking(self._rooms, self._ledger, self._cluster, replica)
+            try:
+                pool = lacking(self._rooms, self._ledger, self._cluster, replica, self._budgets)
+            except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
+                pool = None
             if pool is not None and not (replica.preempting and self._make_room(replica)):
                 self.yields.append(Yielding(replica, pool))
             else:
@@ -103,7 +109,10 @@ class _Cluster:
             rooms = dict(self._rooms)
             for other in gone:
                 occupy(rooms, self._ledger, self._cluster, other, -1)
-            return lacking(rooms, self._ledger, self._cluster, replica) is None or None
+            try:
+                return lacking(rooms, self._ledger, self._cluster, replica, self._budgets) is None or None
+            except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
+                return None
 
         outcome = fewest(spared(near, replica.priority, _holder(replica), self._spent), fits)
         for other in outcome[1] if outcome else ():

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from function.api import Engine, InferenceCluster, Pool
 from function.api.reasons import Level, Reason, Rejection
@@ -29,11 +29,11 @@ Completion: TypeAlias = "dict[int, EngineOption]"
 """An option for each of some engines, by their position, that have room together."""
 
 
-def _take(option: EngineOption, free: Capacities) -> Capacities | None:
-    """Return the capacity left after an option, or None when a pool has too little."""
+def _take(option: EngineOption, free: Capacities, budget: Budget) -> Capacities | None:
+    """Return the capacity left after an option, or None when a pool has too little. Raises OutOfSteps."""
     left = list(free)
     for pool, demand in option.demands:
-        after = left[pool].take(demand)
+        after = left[pool].take(demand, budget)
         if after is None:
             return None
         left[pool] = after
@@ -41,12 +41,13 @@ def _take(option: EngineOption, free: Capacities) -> Capacities | None:
 
 
 def free_left(options: Sequence[EngineOption], free: Capacities) -> int:
-    """Free nodes left in the pools that options use; 0 where they do not fit."""
-    left: Capacities | None = free
+    """Free nodes left in the pools that options use, which have room for them."""
+    left = list(free)
     for option in options:
-        left = _take(option, left) if left is not None else None
+        for pool, demand in option.demands:
+            left[pool] = left[pool].charged(demand)
     used = {taken.pool for option in options for taken in option.demands}
-    return sum(left[pool].free_nodes for pool in used) if left is not None else 0
+    return sum(left[pool].free_nodes for pool in used)
 
 
 MANY = 3
@@ -74,7 +75,7 @@ class _Search:
             return None
         for at in engines:
             ahead = self._earliest(at, free, ahead)
-            left = _take(ahead[at], free)
+            left = _take(ahead[at], free, self._budget)
             assert left is not None  # noqa: S101 - it is part of a completion
             free = left
         return [ahead[at] for at in engines]
@@ -87,7 +88,7 @@ class _Search:
         for option in options:
             if option is ahead[at]:
                 break
-            left = _take(option, free)
+            left = _take(option, free, self._budget)
             completion = (
                 None if left is None else self._completion(tuple(range(at + 1, len(self._options))), left)
             )
@@ -106,7 +107,7 @@ class _Search:
             others = tuple(at for at in rest if at != scarcest)
             for option in self._options[scarcest]:
                 self._budget.step()
-                left = _take(option, free)
+                left = _take(option, free, self._budget)
                 completion = None if left is None else self._completion(others, left)
                 if completion is not None:
                     return {**completion, scarcest: option}
@@ -123,7 +124,7 @@ class _Search:
             for number, option in enumerate(self._options[at]):
                 if number % LOOKS == 0:
                     self._budget.step()
-                count += _take(option, free) is not None
+                count += _take(option, free, self._budget) is not None
                 if count == min(MANY, fewest):
                     break
             if not count:
@@ -159,13 +160,16 @@ def search(
     """
     try:
         choice = _preferred(fit, free, budget, tightest=tightest)
+        if choice is not None:
+            return tuple(choice)
+        if any(engine.cut_short for engine in fit.engines):
+            return Reason.SearchBudgetExceeded
+        alone = all(
+            any(_take(option, free, budget) is not None for option in engine.options)
+            for engine in fit.engines
+        )
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
-    if choice is not None:
-        return tuple(choice)
-    if any(engine.cut_short for engine in fit.engines):
-        return Reason.SearchBudgetExceeded
-    alone = all(any(_take(option, free) is not None for option in engine.options) for engine in fit.engines)
     return Reason.JointCapacity if alone else Reason.InsufficientNodes
 
 
@@ -176,6 +180,15 @@ def search(
 
 Why: TypeAlias = "Callable[[int], Barred]"
 """Why the engine at a position of the shape does not fit some pools; found out when it is called."""
+
+
+class Explained(NamedTuple):
+    """The cluster that is explained, what it has left, and the steps for finding out what is short."""
+
+    cluster: InferenceCluster
+    ledger: Ledger
+    free: Capacities
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +208,9 @@ class OnPools:
         return replace(self, rejection=self.rejection.at(alternative=alternative))
 
 
-def below_gates(
-    fit: ClusterFit,
-    cluster: InferenceCluster,
-    ledger: Ledger,
-    free: Capacities,
-    outcome: Reason,
-    why: Why,
-) -> Rejection:
+def below_gates(fit: ClusterFit, room: Explained, outcome: Reason, why: Why) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
-    verdicts = (
-        _engine(engine, cluster, ledger, free, partial(why, at)) for at, engine in enumerate(fit.engines)
-    )
+    verdicts = (_engine(engine, room, partial(why, at)) for at, engine in enumerate(fit.engines))
     engines = tuple(filter(None, verdicts))
     if not engines or (outcome.level is Level.REPLICA and fit.possible):
         names = " + ".join(engine.engine.name for engine in fit.engines)
@@ -216,16 +220,14 @@ def below_gates(
     return headline._replace(parts=engines)
 
 
-def on_pools(
-    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, why: Why
-) -> Iterator[OnPools]:
+def on_pools(fit: ClusterFit, room: Explained, why: Why) -> Iterator[OnPools]:
     """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
     for number, engine in enumerate(fit.engines):
         alone = {option.pools[0]: option for option in engine.options if len(set(option.pools)) == 1}
         barred = dict(why(number))
-        for at, pool in enumerate(cluster.pools):
+        for at, pool in enumerate(room.cluster.pools):
             if at in alone:
-                short = _short(alone[at], cluster, ledger, free)
+                short = _short(alone[at], room)
                 nodes = alone[at].nodes
                 yield OnPools(engine.engine.name, (pool.name,), nodes, short)
             elif at in barred:
@@ -233,18 +235,12 @@ def on_pools(
                 yield OnPools(engine.engine.name, (pool.name,), None, rejection)
 
 
-def _engine(
-    engine_fit: EngineFit,
-    cluster: InferenceCluster,
-    ledger: Ledger,
-    free: Capacities,
-    why: Callable[[], Barred],
-) -> Rejection | None:
+def _engine(engine_fit: EngineFit, room: Explained, why: Callable[[], Barred]) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
-    short = [_short(option, cluster, ledger, free) for option in engine_fit.options]
+    short = [_short(option, room) for option in engine_fit.options]
     if any(rejection is None for rejection in short):
         return None
-    name, barred = engine_fit.engine.name, why()
+    name, barred, cluster = engine_fit.engine.name, why(), room.cluster
     pools = [
         *(rejection._replace(engine=name) for rejection in short if rejection),
         *(rejection.at(pool=cluster.pools[at].name, engine=name) for at, rejection in barred),
@@ -265,18 +261,20 @@ def _nearness(rejection: Rejection) -> tuple[int, int, int, int]:
     return (rejection.reason.depth, -rejection.missing, -len(rejection.leaves), selector)
 
 
-def _short(
-    option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Capacities
-) -> Rejection | None:
+def _short(option: EngineOption, room: Explained) -> Rejection | None:
     """Find the pool of an option that has too few free nodes, and say how many."""
     worst: Rejection | None = None
     for at, demand in option.demands:
-        shortage = free[at].shortage(demand)
+        pool = room.cluster.pools[at]
+        try:
+            shortage = room.free[at].shortage(demand, room.budget)
+        except OutOfSteps:
+            steps = f"{room.budget.steps} steps"
+            return Rejection(Reason.SearchBudgetExceeded, detail=steps, pool=pool.name)
         if shortage is None:
             continue
-        pool = cluster.pools[at]
         rejection = Rejection(
-            _scarce(ledger, cluster, pool),
+            _scarce(room.ledger, room.cluster, pool),
             pool=pool.name,
             needs=shortage.needs,
             free=shortage.free,

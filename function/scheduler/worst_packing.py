@@ -26,7 +26,8 @@ settled by the first of these that can:
 - Search. Take bundles one after the other, and turn back where the weight of what is left is too little.
 
 The first three need no bundles. With many sizes on many devices there are too many to list; then these are
-the answer. Steps are counted, so the answer depends on the pods and nothing else.
+the answer. Steps are counted, so the answer depends on the pods and nothing else. All that is looked at is
+taken from the budget of whoever asks; where that ends there is no answer.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
 from typing import NamedTuple, TypeAlias
+
+from function.scheduler.budget import Budget, OutOfSteps
 
 NodeLoad: TypeAlias = tuple[int, ...]
 """Devices of each kind."""
@@ -67,8 +70,14 @@ class Weights(NamedTuple):
         return sum(weight * number for weight, number in zip(self.weights, counts, strict=True))
 
 
-def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad) -> bool:
-    """Tell whether others can block so many nodes for a pod at once; also where the steps do not tell."""
+def can_block(
+    nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad, budget: Budget
+) -> bool:
+    """Tell whether others can block so many nodes for a pod at once; also where the steps do not tell.
+
+    Raises OutOfSteps where the budget has fewer units than are looked at.
+    """
+    budget.spend(len(devices) * len(pod.needs) * sum(1 + len(other.ways) for other in others))
     alone, small = 0, {}
     for other, number in others.items():
         if number > 0 and (not other.ways or any(_blocks(way, pod, devices) for way in other.ways)):
@@ -78,13 +87,22 @@ def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devic
     missing = nodes - alone
     if missing <= 0:
         return True
-    if min(sum(small.values()), _added_up(pod, small, devices), _loaded(pod, small, devices)) < missing:
+    if sum(small.values()) < missing or _added_up(pod, small, devices) < missing:
+        return False
+    if _loaded(pod, small, devices, budget) < missing:
         return False
     kinds = tuple(sorted(small))
     counts = tuple(small[kind] for kind in kinds)
     # More pods of a kind than a node has devices are never on one node.
-    bundles = _bundles(pod, kinds, tuple(min(count, sum(devices)) for count in counts), devices)
-    return bundles is None or _disjoint(bundles, counts, missing)
+    limits, units = tuple(min(count, sum(devices)) for count in counts), len(devices) * len(pod.needs)
+    affordable = min(LISTING_STEPS, budget.units // units)
+    if affordable < LISTING_STEPS:  # A power of two, so that what is listed is remembered nevertheless.
+        affordable = 1 << max(0, affordable.bit_length() - 1)
+    bundles, steps = _bundles(pod, kinds, limits, devices, affordable)
+    budget.spend(steps * units)
+    if bundles is None and steps >= affordable < LISTING_STEPS:
+        raise OutOfSteps
+    return bundles is None or _disjoint(bundles, counts, missing, budget)
 
 
 def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
@@ -112,25 +130,27 @@ def _added_up(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad)
     )
 
 
-def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad) -> int:
+def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad, budget: Budget) -> int:
     """How many nodes small pods can block at most: the devices they take, over those of the least load."""
     needed = [at for at in range(len(devices)) if any(way[at] for way in pod.needs)]
     taken = [sum(max(way[at] for way in other.ways) * small[other] for other in small) for at in needed]
     together = sum(max(sum(way[at] for at in needed) for way in other.ways) * small[other] for other in small)
     most = tuple(min(number, devices[at]) for number, at in zip(taken, needed, strict=True))
-    least = _least_load(
-        tuple(tuple(way[at] for at in needed) for way in pod.needs), most, tuple(devices[at] for at in needed)
-    )
+    ways = tuple(tuple(way[at] for at in needed) for way in pod.needs)
+    least = _least_load(ways, most, tuple(devices[at] for at in needed), budget)
     return 0 if least is None else together // max(1, least)
 
 
-def _least_load(needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad) -> int | None:
+def _least_load(
+    needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad, budget: Budget
+) -> int | None:
     """How many devices are taken at least on a node that leaves a pod no way; None: no node can be such.
 
     `taken`: so many of each kind are taken at most.
     """
     loads = {(0,) * len(devices)}
     for way in needs:
+        budget.spend(len(loads) * len(devices))
         loads = {more for load in loads for more in _barring(way, load, taken, devices)}
         if len(loads) > MAX_LISTED:
             return 1
@@ -159,12 +179,15 @@ def _floor(limit: int, sizes: Sequence[Sequence[int]], numbers: Iterable[int]) -
 
 @lru_cache(maxsize=1024)
 def _bundles(
-    pod: Footprint, kinds: tuple[Footprint, ...], counts: Counts, devices: NodeLoad
-) -> tuple[Counts, ...] | None:
-    """List the minimal bundles for a pod that can be made of others; None when there are too many."""
+    pod: Footprint, kinds: tuple[Footprint, ...], counts: Counts, devices: NodeLoad, limit: int
+) -> tuple[tuple[Counts, ...] | None, int]:
+    """List the minimal bundles for a pod that can be made of others; None when there are too many.
+
+    With the steps that it took, at most `limit`; they count again when the list is remembered.
+    """
     variants = [(at, way) for at, kind in enumerate(kinds) for way in kind.ways if _meets(way, pod)]
     listed: set[Counts] = set()
-    steps = LISTING_STEPS
+    steps = limit
 
     def add(first: int, load: NodeLoad, taken: Counts, ways: tuple[NodeLoad, ...]) -> bool:
         """Put further pods on the node, in the order of the variants; False when there are too many."""
@@ -185,12 +208,13 @@ def _bundles(
                 return False
         return True
 
-    return tuple(sorted(listed)) if add(0, (0,) * len(devices), (0,) * len(kinds), ()) else None
+    complete = add(0, (0,) * len(devices), (0,) * len(kinds), ())
+    return tuple(sorted(listed)) if complete else None, limit - steps
 
 
-def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int) -> bool:
+def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Budget) -> bool:
     """Tell whether so many disjoint bundles can be made of some pods; also where the steps run out."""
-    weighed = _weigh(bundles, counts)
+    weighed = _weigh(bundles, counts, budget)
     if weighed is None:
         return True
     if weighed.of(counts) < wanted * weighed.unit:
@@ -203,6 +227,7 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int) -> bool:
         """Make bundles of what is left, of none before `at`: those that are left weigh as much or more."""
         nonlocal steps
         steps -= 1
+        budget.spend(len(left))
         if not wanted or steps < 0:
             return True
         if at == len(lightest) or weighed.of(left) < wanted * lightest[at][0] or (at, left) in dead:
@@ -219,13 +244,14 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int) -> bool:
     return make(0, counts, wanted)
 
 
-def _weigh(bundles: Sequence[Counts], counts: Counts) -> Weights | None:
+def _weigh(bundles: Sequence[Counts], counts: Counts, budget: Budget) -> Weights | None:
     """Find the weights by which pods weigh least: the simplex method, in whole numbers; None: too long.
 
     It starts with no bundle and makes more of that which gains most. All entries have one denominator, the
     pivot before, so every division is exact.
     """
     rows, columns = len(counts), len(bundles)
+    budget.spend(rows * columns)
     table = [
         [*(bundle[row] for bundle in bundles), *(int(row == at) for at in range(rows)), counts[row]]
         for row in range(rows)
@@ -244,6 +270,7 @@ def _weigh(bundles: Sequence[Counts], counts: Counts) -> Weights | None:
             right = table[leaving][-1] * table[row][entering]
             if left < right or (left == right and basis[row] < basis[leaving]):
                 leaving = row
+        budget.spend((rows + 1) * (columns + rows + 1) // 4)  # Whole rows are made at once.
         pivot, pivots = table[leaving][entering], table[leaving]
         for row, entries in enumerate(table):
             if row != leaving:

@@ -14,7 +14,7 @@ from function.scheduler import worst_packing
 from function.scheduler.device_accounting import DeviceCapacity, Gangs, PodClaims, Pods, gangs_of, total
 from function.scheduler.worst_packing import Footprint, can_block
 from tests.accounting.packings import Gangs as Plain, Pod, Way, plain, strands, strands_one
-from tests.support.nodes import node
+from tests.support.nodes import ample, node
 from tests.support.scale import count
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def claims(pod: Pod) -> PodClaims:
 
 
 def admitted(nodes: int, devices: Way, gangs: Plain, *, apart: bool = False) -> bool:
-    return packed(nodes, devices, gangs, apart=apart).stranded is None
+    return packed(nodes, devices, gangs, apart=apart).stranded(ample()) is None
 
 
 def small_pool(draw: random.Random) -> tuple[int, Way, Plain]:
@@ -93,7 +93,7 @@ def test_pods_that_are_served_in_several_ways_are_judged_exactly() -> None:
             kinds.append(tuple(sorted(way for way in ways if any(way))) or plain(*devices))
         pods = Counter(draw.choice(kinds) for _ in range(draw.randint(1, 6)))
         others = Counter({Footprint(pod, pod): number for pod, number in pods.items()})
-        blocked = any(can_block(nodes, pod, others - Counter([pod]), devices) for pod in others)
+        blocked = any(can_block(nodes, pod, others - Counter([pod]), devices, ample()) for pod in others)
         verdicts[blocked] += 1
         gangs: Plain = [[pod] for pod in pods.elements()]
         assert strands(nodes, devices, gangs, apart=False) == blocked, (seed, nodes, devices, gangs)
@@ -258,7 +258,7 @@ def test_what_cannot_be_told_is_counted_against_the_set(
 ) -> None:
     listed = [PodClaims.of([StampedRequest("r", *pods[at : at + 2])], ()) for at in range(0, len(pods), 2)]
     held = total(gangs_of([Pods(pod, 1)], 1, apart=False) for pod in listed)
-    assert (DeviceCapacity(1, node(*kinds), held).stranded is None) == fits, reason
+    assert (DeviceCapacity(1, node(*kinds), held).stranded(ample()) is None) == fits, reason
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_check_of_a_thousand_pods_is_bounded(
         gangs: Plain = [[draw.choice(sizes)] for _ in range(1_000)]
         for nodes in range(150, 700, 50):
             looked.clear()
-            packed(nodes, devices, gangs).stranded  # noqa: B018 - counted while it is found out
+            packed(nodes, devices, gangs).stranded(ample())
             assert looked.total() <= most, (reason, seed, looked)
 
 
@@ -304,5 +304,5 @@ def test_pods_of_any_devices_of_several_entries() -> None:
     pods = {one: 4, two: 6, three: 2}
     for pod in pods:
         others = {Footprint(kind, kind): number - (kind == pod) for kind, number in pods.items()}
-        assert not can_block(2, Footprint(pod, pod), others, (8, 8))
+        assert not can_block(2, Footprint(pod, pod), others, (8, 8), ample())
     assert not strands_one(2, (8, 8), pods, 400_000)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from function.api.replica import StampedConstraint, StampedRequest
+from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.device_accounting import (
     MAX_WAYS,
     Copies,
@@ -22,7 +23,7 @@ from function.scheduler.device_accounting import (
 from function.scheduler.ledger import NodeCapacity
 from tests.support import build
 from tests.support.cases import ask, one
-from tests.support.nodes import node, node_of
+from tests.support.nodes import ample, node, node_of
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -171,8 +172,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_what_one_pool_admits(case: Case) -> None:
     pool = DeviceCapacity(case.nodes, node(*case.kinds), case.stands)
-    assert pool.shortage(Demand(0, case.more)) == case.lacks
-    taken = pool.take(Demand(0, case.more))
+    assert pool.shortage(Demand(0, case.more), ample()) == case.lacks
+    taken = pool.take(Demand(0, case.more), ample())
     assert taken == (None if case.lacks else replace(pool, gangs=total((case.stands, case.more))))
 
 
@@ -297,7 +298,7 @@ def test_how_pods_lie_on_the_devices_of_a_pool(
     reason: str, entries: list[object], pods: list[PodClaims], ways: list[object], needs: list[object] | None
 ) -> None:
     devices = node_of(entries) if isinstance(entries[0], dict) else node(*entries)
-    footprints = devices.layout(frozenset(pods)).footprints
+    footprints = devices.layout(frozenset(pods), ample()).footprints
     assert [footprints[claimed].ways for claimed in pods] == ways, reason
     assert [footprints[claimed].needs for claimed in pods] == (ways if needs is None else needs), reason
 
@@ -305,9 +306,36 @@ def test_how_pods_lie_on_the_devices_of_a_pool(
 def test_more_ways_than_are_told_apart_fill_a_node() -> None:
     entries = [entry(f"e{at}", 8, zone=str(at)) for at in range(4)]
     pods = [pod(("gpu", 8, "")), *(pod(("gpu", 1, of_zone(str(at)))) for at in range(4))]
-    footprint = node_of(entries).layout(frozenset(pods)).footprints[pods[0]]
+    footprint = node_of(entries).layout(frozenset(pods), ample()).footprints[pods[0]]
     assert footprint.ways == ()
     assert len(footprint.needs) == MAX_WAYS
+
+
+def test_a_look_takes_the_same_steps_whether_or_not_it_is_remembered() -> None:
+    """So that no memory changes an answer, also that a look ran out of steps."""
+    pods = frozenset([pod(("gpu", 3, "")), pod(("gpu", 1, of_zone("0")))])
+    devices = node_of([entry(f"e{at}", 2, zone=str(at)) for at in range(4)])
+    for _ in range(2):
+        with pytest.raises(OutOfSteps):
+            devices.layout(pods, Budget(1))
+    for _ in range(2):
+        budget = Budget(10)
+        devices.layout(pods, budget)
+        assert budget.taken == 2
+    with pytest.raises(OutOfSteps):
+        devices.layout(pods, Budget(1))
+
+
+def test_values_that_devices_share_are_bounded() -> None:
+    """16 entries, three constraints on what no two have in common: 4,096 choices, none with enough."""
+    entries = [entry(f"e{at}", 1, zone=str(at)) for at in range(16)]
+    shared = [StampedConstraint(f"zone/{name}", ()) for name in "abc"]
+    for device in entries:
+        device["attributes"] |= {f"zone/{name}": {"string": device["name"]} for name in "abc"}
+    claimed = PodClaims.of([StampedRequest("r", "gpu", 2)], shared)
+    budget = ample()
+    node_of(entries).layout(frozenset([claimed]), budget)
+    assert budget.taken < 200
 
 
 @pytest.mark.parametrize(
@@ -361,7 +389,7 @@ def test_several_entries_of_one_class(
     fits: bool,  # noqa: FBT001
 ) -> None:
     held = total(gangs_of([Pods(claimed, 1)], 1, apart=False) for claimed in pods)
-    assert (DeviceCapacity(nodes, node_of(entries), held).stranded is None) == fits, reason
+    assert (DeviceCapacity(nodes, node_of(entries), held).stranded(ample()) is None) == fits, reason
 
 
 def test_only_what_a_claim_can_bind_is_counted() -> None:
@@ -391,7 +419,7 @@ def test_whole_nodes_are_counted(
 ) -> None:
     pool, demand = NodeCapacity(room), Demand(nodes)
     taken = None if left is None else NodeCapacity(left)
-    assert (pool.shortage(demand), pool.take(demand)) == (lacks, taken), reason
+    assert (pool.shortage(demand, ample()), pool.take(demand, ample())) == (lacks, taken), reason
 
 
 def test_pods_are_counted_by_what_they_claim() -> None:

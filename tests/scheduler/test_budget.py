@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from function.api.deployment import Engine
-from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
-from function.scheduler.device_accounting import Demand
+from function.scheduler.budget import ALLOWANCE, UNITS, Budget, CallBudget
+from function.scheduler.device_accounting import Demand, PodLayout
 from function.scheduler.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.ledger import NodeCapacity
 from function.scheduler.search import search
@@ -124,6 +124,30 @@ def test_equal_clusters_are_searched_once_and_share_what_was_found() -> None:
     made = World(ask(engines=sized(*HARD)), [hard("a")], input={"searchBudget": 300_000})
     again = made.but(clusters=[hard(name) for name in "abcdef"])
     assert step_count(again) == step_count(made)
+
+
+def test_the_packing_of_shared_nodes_takes_steps_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight pods of eight requests on sixteen different entries: so many ways that no step counted them."""
+    split, looks = PodLayout._split, []
+
+    def counted(*args: Any) -> Any:
+        looks.append(None)
+        return split(*args)
+
+    monkeypatch.setattr(PodLayout, "_split", counted)
+    devices = [build.gpu(1 + at % 8, name=f"g{at}", memory=f"{8 * at + 8}Gi") for at in range(16)]
+    memory = f'device.capacity["{build.GPU}"].memory'
+    requests = [
+        build.request(f"r{at}", 1, f'{memory}.compareTo(quantity("{8 * at + 8}Gi")) >= 0') for at in range(8)
+    ]
+    fleet = [one("a", pools=pools_of(3, 4, devices=devices), accounting="Device")]
+    engines = [single(*requests, name=f"e{at}") for at in range(8)]
+    made = World(ask(2, engines=engines), fleet, input={"searchBudget": 1_000})
+    decision = decide(made)
+    assert decision.budget is not None
+    assert decision.budget.drawn <= 1_000
+    assert {rejection.reason.name for rejection in decision.rejections.values()} == {"SearchBudgetExceeded"}
+    assert len(looks) <= UNITS * decision.budget.taken
 
 
 def test_explaining_takes_no_more_than_deciding(monkeypatch: pytest.MonkeyPatch) -> None:

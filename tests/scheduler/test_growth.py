@@ -139,3 +139,17 @@ def test_who_holds_a_pool_is_told_most_first_and_then_by_name() -> None:
         (f"{build.NAMESPACE}/few", 2),
         (f"{build.NAMESPACE}/one", 1),
     ]
+
+
+def test_a_budget_that_does_not_tell_if_there_is_room_is_doubt() -> None:
+    """Four pods on one node take a look at their packing. With fewer steps nothing is mismatched."""
+    two = build.member(devices=[build.request("gpu", 2)])
+    was, now = (ask(engines=[build.engine("main", [two], copies=copies)]) for copies in (2, 4))
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    made = World(now, [one("a", 1, accounting="Device")], [own_replica], build.observed(own_replica))
+    doubts = set()
+    for steps in range(1, 20):
+        [kept] = decide(made.but(input={"searchBudget": steps})).kept
+        assert kept.mismatch is None, steps
+        doubts.add(kept.doubt.partition(" steps")[0])
+    assert doubts == {"", "pool p0: search budget exceeded: 1"}

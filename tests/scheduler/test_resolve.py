@@ -8,7 +8,7 @@ import pytest
 
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import Budget
-from function.scheduler.device_matching import Match, Refusal, resolve, resolve_every
+from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, resolve, resolve_every
 from tests.support import build
 from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
@@ -178,6 +178,27 @@ def test_what_only_repeats_is_not_tried_again() -> None:
     devices = [build.gpu(1, name=f"g{at}") for at in range(6)]
     matches, cut_short = resolve_every(*arguments(requests, devices), budget=Budget(2_000))
     assert (len(matches), cut_short) == (1, False)
+
+
+def test_so_many_ways_to_claim_are_tried_and_no_more() -> None:
+    """What is left out is said: where devices are charged, one of those may have been free."""
+    for requests, classes, cut in ((["x"], MAX_VARIANTS, False), (["x", "y"], 7, True)):
+        devices, wanted = [entry(f"d{at}", 1) for at in range(classes)], [*map(one_of, requests)]
+        matches, cut_short = resolve_every(*arguments(wanted, devices), budget=Budget(STEPS))
+        assert (len(matches), cut_short) == (MAX_VARIANTS, cut)
+
+
+def test_constraints_on_many_values_take_steps() -> None:
+    """Every value of every entry is looked at for each constraint: 16 entries, 64 values each."""
+    devices = [build.gpu(1, name=f"g{at}") for at in range(16)]
+    for at, device in enumerate(devices):
+        device["attributes"] = {
+            f"a{on}": {"list": {"string": [f"v{(at * 7 + value * (on + 1)) % 97}" for value in range(64)]}}
+            for on in range(32)
+        }
+    constraints = [{"matchAttribute": f"{build.GPU}/a{on}"} for on in range(32)]
+    said = refused([one_of("x", 9)], devices, steps=5_000, constraints=constraints)
+    assert said == Rejection(Reason.SearchBudgetExceeded, detail="5000 steps")
 
 
 def test_a_dead_end_is_not_tried_from_every_side() -> None:

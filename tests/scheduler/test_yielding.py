@@ -115,6 +115,17 @@ def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_
     assert [item.replica for item in yielded] == sorted(standing, key=lambda entry: entry.name)[2:]
 
 
+def test_nobody_gives_way_where_the_steps_do_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = build.deployment(
+        "m", engines=[build.engine(members=[build.member(devices=[build.request("gpu", 5)])])]
+    )
+    standing = [parse(PlainDocument(build.replica(wanted, "a", index, pools="p"))) for index in range(4)]
+    assert len(yielding(ledger({"p": 2}, standing, accounting="Device"))) == 2
+    monkeypatch.setattr("function.scheduler.ledger.PACKING", 1)
+    made = ledger({"p": 2}, standing, accounting="Device")
+    assert (yielding(made), made.overcommitted_pools()) == ((), [])
+
+
 def drawn(seed: int) -> tuple[Mapping[str, int], list[ModelReplica]]:
     """A cluster of up to three pools, most of them held twice over."""
     draw = random.Random(seed)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from function.api.cluster import PublishedPool, completed
+from function.scheduler.budget import Budget
 from function.scheduler.device_accounting import PoolDevices
+
+
+def ample() -> Budget:
+    """Steps enough for any packing of a test."""
+    return Budget(1_000_000)
 
 
 def node(*entries: tuple[str, int]) -> PoolDevices:
