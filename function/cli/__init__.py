@@ -32,6 +32,7 @@ COMMANDS = {
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
     "ui": Lazy("function.cli.commands.ui:ui", "how does the fleet stand now, in a browser?"),
     "watch": Lazy("function.cli.commands.watch:watch", "how do deployments settle?"),
+    "history": Lazy("function.cli.commands.history:history", "what happened to a deployment?"),
     "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),
     "replay": Lazy(
         "function.cli.commands.replay:replay", "does this version answer a recorded call as it was answered?"

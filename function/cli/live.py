@@ -72,6 +72,8 @@ WORKLOADS = (
     Resource("ObservedObjectCollection", "observedobjectcollections", "kubernetes.m.crossplane.io"),
 )
 """What `why` reads to go on below the cluster."""
+EVENTS = Resource("Event", "events", "events.k8s.io", "v1")
+"""What `history` reads, of one namespace."""
 DEVICES = "example/operate/device-reader.yaml"
 SLICES = tuple(
     Resource("ResourceSlice", "resourceslices", "resource.k8s.io", version, role=DEVICES)

@@ -32,6 +32,7 @@ CASES: tuple[tuple[str, tuple[object, ...], str], ...] = (
     ("advise", (EXAMPLE,), "a move, and one that is stuck"),
     ("verify", (EXAMPLE,), "nothing is broken"),
     ("lint", (EXAMPLE,), "nothing is wrong"),
+    ("history", ("ml-chat/chat", EXAMPLE), "what objects keep"),
     ("size", ("llama-3.1-70b", EXAMPLE), "with a fleet"),
     ("size", ("llama-3.1-70b",), "without one"),
 )

@@ -37,8 +37,7 @@ def test_every_command_is_in_the_table() -> None:
 def test_the_options_are_those_of_the_table(name: str) -> None:
     files, none, context = _rows()[name]
     parameters = {parameter.name: parameter for parameter in _command(name).params}
-    many = (of for of in parameters.values() if isinstance(of, click.Argument) and of.nargs == -1)
-    takes = next(many, None)
+    takes = next((of for of in parameters.values() if "FILE" in (of.metavar or "") and of.nargs == -1), None)
     assert bool(files) == (takes is not None)
     assert {key in parameters for key in ("context", "kubeconfig", "seconds")} == {bool(context)}
     shown = [key for key, of in parameters.items() if not getattr(of, "hidden", False)]

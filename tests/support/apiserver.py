@@ -35,6 +35,7 @@ PLURALS = {
     "ResourceSlice": "resourceslices",
     "DeviceTaintRule": "devicetaintrules",
     "Node": "nodes",
+    "Event": "events",
 }
 FLEET = tuple(kind for kind in PLURALS if kind.startswith(("Inference", "Model")))
 TOKEN, USER = "good-token", "system:serviceaccount:crossplane-system:rbac-manager"
