@@ -1,4 +1,4 @@
-"""Write the table of docs/ci.md anew: `python -m hack.mistakes_table`.
+"""Write the tables of docs/mistakes.md anew: `python -m hack.mistakes_table`.
 
 Each row is a folder of twelve clusters, a class and a deployment with one mistake, and the first line that
 `fleet-scheduler lint` prints about it.
@@ -15,17 +15,21 @@ from click.testing import CliRunner
 
 from function.cli import main as command_line
 from hack import section
-from tests.cli.mistakes import MISTAKES, Mistake, folder
+from tests.cli.mistakes import MISTAKES, ROLES, Mistake, folder
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "ci.md"
+PAGE = ROOT / "docs" / "mistakes.md"
 START, END = "<!-- mistakes -->", "<!-- /mistakes -->"
 
 
 def table() -> str:
-    """Every mistake, and the first line about it."""
-    lines = ["| the mistake | the first line |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {mistake.reason} | `{_said(mistake)}` |" for mistake in MISTAKES)])
+    """Every mistake by who makes it, and the first line about it."""
+    parts = [f"{len(MISTAKES)} mistakes."]
+    for role in ROLES:
+        rows = [f"| {mistake.reason} | `{_said(mistake)}` |" for mistake in MISTAKES if mistake.role == role]
+        head = ["| the mistake | the first line |", "|---|---|"]
+        parts.append("\n".join([f"## As {'an' if role[0] == 'M' else 'a'} {role}", "", *head, *rows]))
+    return "\n\n".join(parts)
 
 
 def _said(mistake: Mistake) -> str:
@@ -41,7 +45,7 @@ def _said(mistake: Mistake) -> str:
 
 
 def refreshed(text: str) -> str:
-    """The page with the table as it is now."""
+    """The page with the tables as they are now."""
     return section.replaced(text, START, table(), END)
 
 

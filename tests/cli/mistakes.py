@@ -74,6 +74,43 @@ spec:
 """
 
 
+COMPOSITION = """\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: modeldeployments.modelplane.ai
+spec:
+  compositeTypeRef:
+    apiVersion: modelplane.ai/v1alpha1
+    kind: ModelDeployment
+  mode: Pipeline
+  pipeline:
+  - step: schedule
+    functionRef:
+      name: fleet-function-fleet-scheduler
+    input:
+      apiVersion: fleet-scheduler.fn.modelplane.ai/v1alpha1
+      kind: SchedulerConfig
+      coordination: GlobalOrder
+"""
+SERVICE = """\
+apiVersion: modelplane.ai/v1alpha1
+kind: ModelService
+metadata:
+  name: chat
+  namespace: ml
+spec:
+  endpoints:
+  - selector:
+      matchLabels:
+        modelplane.ai/deployment: chat
+"""
+MORE = {"composition.yaml": COMPOSITION, "service.yaml": SERVICE}
+"""Files that stand in the folder where the mistake is in one of them."""
+ML, PLATFORM, CROSSPLANE = "ML engineer", "platform engineer", "Crossplane expert"
+ROLES = (ML, PLATFORM, CROSSPLANE)
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A part of a file that is written otherwise, and what the first line then says."""
@@ -85,6 +122,15 @@ class Mistake:
     file: str = "chat.yaml"
     warned: bool = False
     """Whether `lint` only warns: it is allowed, and will not work on this fleet."""
+    of_crossplane: bool = False
+    """Whether it is made by those who know another composite or another version of Crossplane."""
+
+    @property
+    def role(self) -> str:
+        """Who makes it."""
+        if self.of_crossplane or self.file in MORE:
+            return CROSSPLANE
+        return ML if self.file == "chat.yaml" else PLATFORM
 
 
 MISTAKES = (
@@ -105,11 +151,15 @@ MISTAKES = (
         "expected 'Spread' or 'BinPack', found \"RoundRobin\"",
     ),
     Mistake(
-        "another group", "modelplane.ai/v1alpha1", "modelplane.io/y", "did you mean modelplane.ai/v1alpha1?"
+        "another group", "modelplane.ai/v1alpha1", "modelplane.io/y", "did you mean modelplane.ai/v1alpha1?",
+        of_crossplane=True,
     ),
-    Mistake("another version", "modelplane.ai/v1alpha1", "modelplane.ai/v1", 'found "modelplane.ai/v1"; did'),
-    Mistake("a misspelt kind", "ModelDeployment", "ModelDeploymnet", "did you mean ModelDeployment?"),
-    Mistake("no apiVersion", "apiVersion: modelplane.ai/v1alpha1\n", "", "apiVersion: required, but missing"),
+    Mistake("another version", "modelplane.ai/v1alpha1", "modelplane.ai/v1", 'found "modelplane.ai/v1"; did',
+            of_crossplane=True),
+    Mistake("a misspelt kind", "ModelDeployment", "ModelDeploymnet", "did you mean ModelDeployment?",
+            of_crossplane=True),
+    Mistake("no apiVersion", "apiVersion: modelplane.ai/v1alpha1\n", "", "apiVersion: required, but missing",
+            of_crossplane=True),
     Mistake(
         "upper case in a name", "name: chat", "name: Chat_Bot", 'found "Chat_Bot"; did you mean chat-bot?'
     ),
@@ -174,7 +224,7 @@ MISTAKES = (
             "resources: unknown field; leave it out: devices are asked for in nodeSelector.devices"),
     Mistake("a label that is ours, on a pod", "          template:\n",
             "          template:\n            metadata: {labels: {modelplane.ai/serving: chat}}\n",
-            "are reserved, no pod gets them"),
+            "are reserved, no pod gets them", of_crossplane=True),
     Mistake("another port", "args: [", "args: [--port=8080, ",
             "listens on 8080, and requests and the probe come to 8000: --port=8000"),
     Mistake("more tensor parallelism than GPUs", "args: [", "args: [--tensor-parallel-size=16, ",
@@ -195,6 +245,133 @@ MISTAKES = (
     Mistake("a model that its GPU does not hold", "--model=mistralai/Mixtral-8x22B-v0.1",
             "--model=meta-llama/Llama-3.3-70B-Instruct", "has about 131 GiB of weights for each GPU",
             warned=True),
+    Mistake("fewer than none", "replicas: 3", "replicas: -1", "spec.replicas: must be at least 0, found -1"),
+    Mistake("half a replica", "replicas: 3", "replicas: 2.5", "expected a whole number, found 2.5"),
+    Mistake("a field without its value", "replicas: 3", "replicas:", "spec.replicas: required, but missing"),
+    Mistake("arguments as one text", "args: [--model=mistralai/Mixtral-8x22B-v0.1]",
+            "args: --model=mistralai/Mixtral-8x22B-v0.1",
+            'args: expected a list, found a string; did you mean ["--model='),
+    Mistake("a command as a shell has it", "                args:",
+            "                command: vllm serve\n                args:", 'did you mean ["vllm", "serve"]?'),
+    Mistake("a number among arguments", "args: [", "args: [--max-model-len, 8192, ",
+            'args[1]: expected a string, found 8192; did you mean "8192", in quotes?'),
+    Mistake("a number in the environment", "                args:",
+            "                env: [{name: OMP_NUM_THREADS, value: 8}]\n                args:",
+            'env[0].value: expected a string, found 8; did you mean "8", in quotes?'),
+    Mistake("a version as the image", "image: docker.io/vllm/vllm-openai:v0.11.2", "image: 0.11",
+            'image: expected a string, found 0.11; did you mean "0.11", in quotes?'),
+    Mistake("a namespace with upper case", "namespace: ml", "namespace: ML_Team",
+            'found "ML_Team"; did you mean ml-team?'),
+    Mistake("no devices", "count: 8", "count: 0", "devices[0].count: must be at least 1, found 0"),
+    Mistake("devices as a text", "count: 8", 'count: "8"', 'found "8"; did you mean 8, without quotes?'),
+    Mistake("two requests of one name", "            - name: gpu\n",
+            "            - name: gpu\n              count: 1\n            - name: gpu\n",
+            'devices: the name "gpu" is used twice'),
+    Mistake("a role's case", "        - nodeSelector:", "        - role: leader\n          nodeSelector:",
+            'found "leader"; did you mean Leader?'),
+    Mistake("a selector without its cel", "- cel: device", "- device",
+            "selectors[0]: expected a map, found a string"),
+    Mistake("quantities compared as numbers",
+            'device.attributes["gpu.nvidia.com"].architecture == "Hopper"',
+            'device.capacity["gpu.nvidia.com"].memory >= quantity("80Gi")',
+            'compare it with .compareTo(quantity("80Gi")) >= 0'),
+    Mistake("a domain without quotes", '["gpu.nvidia.com"]', "[gpu.nvidia.com]",
+            'write the domain in quotes: ["gpu.nvidia.com"]'),
+    Mistake("a unit that Kubernetes has not", 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"',
+            'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80GB")) >= 0',
+            '"80GB" is no quantity of Kubernetes; write 80G', warned=True),
+    Mistake("no engine", "engines:\n", "engines: []\n      others:\n", "engines: must not be empty"),
+    Mistake("no colon", "replicas: 3", "replicas 3", "or that one lacks a colon and a space"),
+    Mistake("a quote that is not closed", "image: docker", 'image: "docker',
+            "line 28: a quote is opened and not closed"),
+    Mistake("a template that was not rendered", "replicas: 3", "replicas: {{ .Values.replicas }}",
+            "it looks like a Helm template, which has to be rendered first"),
+    Mistake("two objects without a line between", "apiVersion: modelplane.ai/v1alpha1\n",
+            "apiVersion: modelplane.ai/v1alpha1\nkind: ModelCache\napiVersion: modelplane.ai/v1alpha1\n",
+            "is a line --- missing between two objects?"),
+    Mistake("tolerations beside the placement", "strategy: Spread",
+            "strategy: Spread\n    tolerations: [{key: maintenance, operator: Exists}]",
+            "tolerations: unknown field; it belongs to spec.template.spec"),
+    Mistake("a spread without its key", "strategy: Spread",
+            "strategy: Spread\n    topologySpread: [{maxSkew: 1}]",
+            "topologySpread[0].topologyKey: required, but missing"),
+    Mistake("ports of a pod", "                args:",
+            "                ports: [{containerPort: 8000}]\n                args:",
+            "ports: unknown field; leave it out: requests and the probe come to 8000"),
+    Mistake("volumes of a pod", "                args:",
+            "                volumeMounts: [{name: m, mountPath: /m}]\n                args:",
+            "volumeMounts: unknown field; leave it out: weights come with a modelCacheRef"),
+    Mistake("an autoscaler inside", "replicas: 3", "replicas: 3\n  autoscaling: {max: 9}",
+            "autoscaling: unknown field; leave it out: a HorizontalPodAutoscaler or KEDA scales"),
+    Mistake("an engine with upper case", "- name: main", "- name: Main", 'found "Main"; did you mean main?'),
+    Mistake("nodes as a text", "nodeCount: 4", 'nodeCount: "4"',
+            'nodeCount: expected a whole number, found "4"; did you mean 4, without quotes?', "c01.yaml"),
+    Mistake("fewer nodes than none", "nodeCount: 4", "nodeCount: -4",
+            "nodeCount: must be at least 0, found -4", "c01.yaml"),
+    Mistake("a range the wrong way round", "nodeCount: 4",
+            "nodeCount: 4\n    minNodeCount: 5\n    maxNodeCount: 4",
+            "spec.nodePools[0]: minNodeCount must not be above maxNodeCount", "c01.yaml"),
+    Mistake("an effect that no taint has", "  nodePools:",
+            "  taints: [{key: maintenance, effect: NoExec}]\n  nodePools:",
+            'found "NoExec"; did you mean NoExecute?', "c01.yaml"),
+    Mistake("a taint without effect", "  nodePools:", "  taints: [{key: maintenance}]\n  nodePools:",
+            "spec.taints[0].effect: required, but missing", "c01.yaml"),
+    Mistake("a label with a space", "region: us-east", "region: US East",
+            "must be a label value: at most 63 letters, digits, '-', '_' and '.', found", "c01.yaml"),
+    Mistake("a number as a label", "region: us-east", "zone: 1", 'did you mean "1", in quotes?', "c01.yaml"),
+    Mistake("a namespace for a cluster", "  name: c01", "  name: c01\n  namespace: fleet",
+            "the kind is cluster-scoped, it has no namespace", "c01.yaml"),
+    Mistake("no cluster", "  cluster:\n    source: Existing\n", "", "spec.cluster: required, but missing",
+            "c01.yaml"),
+    Mistake("devices of a pool", "    nodeCount: 4", "    gpus: 8\n    nodeCount: 4",
+            "gpus: unknown field; leave it out: the InferenceClass says how many", "c01.yaml"),
+    Mistake("a pool's name with a space", "- name: h100", "- name: H100 pool",
+            'found "H100 pool"; did you mean h100-pool?', "c01.yaml"),
+    Mistake("a copy that kept its name", "name: c01", "name: c02",
+            "stands in c01.yaml:1 too, with other content: keep one of the two", "c01.yaml"),
+    Mistake("a capacity without value", "memory: {value: 81559Mi}", "memory: 81559Mi",
+            'memory: expected {value: <quantity>}, found "81559Mi"', "class.yaml"),
+    Mistake("an attribute without its type", "architecture: {string: Hopper}", "architecture: Hopper",
+            'architecture: expected a map, found "Hopper"', "class.yaml"),
+    Mistake("an attribute of two types", "{string: Hopper}", "{string: Hopper, int: 9}",
+            "expected exactly one of string, int, bool, version, list, found 2 fields", "class.yaml"),
+    Mistake("a claim's case", "claim: DRA", "claim: dra", 'found "dra"; did you mean DRA?', "class.yaml"),
+    Mistake("a device without driver", "    driver: gpu.nvidia.com\n", "", "a device needs a driver",
+            "class.yaml"),
+    Mistake("a device without DeviceClass", "    deviceClassName: gpu.nvidia.com\n", "",
+            "a device that is claimed through DRA needs a deviceClassName", "class.yaml"),
+    Mistake("the machinery of Crossplane 1", "  replicas: 3",
+            "  compositionRef: {name: other}\n  replicas: 3",
+            "spec.compositionRef: unknown field; Crossplane 2 has it in spec.crossplane", of_crossplane=True),
+    Mistake("a connection secret", "  replicas: 3",
+            "  writeConnectionSecretToRef: {name: chat}\n  replicas: 3",
+            "leave it out: composites of Crossplane 2 have no connection secrets", of_crossplane=True),
+    Mistake("a field of managed resources", "  replicas: 3", "  deletionPolicy: Orphan\n  replicas: 3",
+            "deletionPolicy: unknown field; leave it out: it is a field of managed resources",
+            of_crossplane=True),
+    Mistake("a pause without quotes", "  namespace: ml",
+            "  namespace: ml\n  annotations: {crossplane.io/paused: true}",
+            'expected a string, found true; did you mean "true", in quotes?', of_crossplane=True),
+    Mistake("a name that is no label", "name: chat", f"name: {'a' * 64}", "must have at most 63 characters",
+            of_crossplane=True),
+    Mistake("a misspelt input", "kind: SchedulerConfig", "kind: SchedulrConfig",
+            "did you mean SchedulerConfig?", "composition.yaml"),
+    Mistake("another version of an input", "fn.modelplane.ai/v1alpha1", "fn.modelplane.ai/v1beta1",
+            "did you mean fleet-scheduler.fn.modelplane.ai/v1alpha1?", "composition.yaml"),
+    Mistake("a misspelt setting", "coordination:", "cordination:", "did you mean coordination?",
+            "composition.yaml"),
+    Mistake("a setting's value", "GlobalOrder", "Global", 'found "Global"; did you mean GlobalOrder?',
+            "composition.yaml"),
+    Mistake("a switch for a word", "coordination: GlobalOrder", "overcommit: true",
+            "overcommit: expected ", "composition.yaml"),
+    Mistake("seconds for a map", "coordination: GlobalOrder", "ttl: 60",
+            "ttl: expected a map, found a number", "composition.yaml"),
+    Mistake("the input of another step", "kind: SchedulerConfig", "kind: WorkloadConfig",
+            "coordination: unknown field", "composition.yaml"),
+    Mistake("a service's field in the singular", "  endpoints:", "  endpoint:",
+            "spec.endpoint: unknown field; did you mean endpoints?", "service.yaml"),
+    Mistake("a weight in words", "  - selector:", "  - weight: heavy\n    selector:",
+            'weight: expected a whole number, found "heavy"', "service.yaml"),
 )  # fmt: skip
 
 
@@ -208,6 +385,7 @@ def folder(path: Path, mistake: Mistake | None = None) -> Path:
     }
     files |= {"class.yaml": CLASS, "chat.yaml": DEPLOYMENT}
     if mistake is not None:
+        files |= {name: text for name, text in MORE.items() if name == mistake.file}
         assert files[mistake.file].count(mistake.right) >= 1, mistake.reason
         files[mistake.file] = files[mistake.file].replace(mistake.right, mistake.wrong, 1)
     for name, text in files.items():

@@ -19,6 +19,7 @@ Fleets repeat themselves: an item of a list that was found without fault is reco
 
 from __future__ import annotations
 
+import json
 import marshal
 import re
 from dataclasses import dataclass, field
@@ -193,9 +194,9 @@ class Check:
         if value == STRIPPED or (isinstance(value, dict) and STRIPPED in value):
             return  # A snapshot's stand-in for what is not read: nothing is known of the original.
         if not _is_of(schema, value):
-            message = INT_OR_STRING if schema.int_or_string else EXPECTED[schema.type]
+            message = INT_OR_STRING if schema.int_or_string else _expected(schema)
             shown_value = shown_type(value) if schema.type in ("object", "array") else shown(value)
-            self.findings.append(Finding(path, message, shown_value))
+            self.findings.append(Finding(path, message, shown_value, _meant(schema, value)))
             return
         before = len(self.findings)
         if isinstance(value, dict):
@@ -251,10 +252,9 @@ class Check:
 
     def _scalar(self, schema: Schema, value: Any, path: FieldPath) -> None:
         if schema.enum and value not in schema.enum:
-            expected = _or([repr(choice) for choice in schema.enum])
             near = nearest(str(value), map(str, schema.enum), most=1)
             hint = f"did you mean {near[0]}?" if near else ""
-            self.findings.append(Finding(path, f"expected {expected}", shown(value), hint))
+            self.findings.append(Finding(path, _expected(schema), shown(value), hint))
         for keyword, limit in schema.bounds:
             if (message := _bound(keyword, limit, value)) is not None:
                 shown_value = shown(value) if isinstance(value, str | int | float) and value != "" else ""
@@ -286,19 +286,75 @@ class Check:
         maps = [name for name, child in schema.properties.items() if child.values is not None]
         if len(maps) == 1 and isinstance(value, str) and schema.properties[maps[0]].values is not None:
             return f"did you mean {maps[0]}: {{{key}: {value}}}?"
-        locations = list(places_of(self._root, key))
+        locations = sorted(places_of(self._root, key), key=_depth)
+        if len(locations) > MOST_PLACES:  # The one nearest to the top, if it is alone there.
+            locations = [place for place in locations if _depth(place) == _depth(locations[0])]
         if 0 < len(locations) <= MOST_PLACES:
             return f"it belongs to {_or(locations)}"
         return closest(key, schema.properties)
 
 
+_MACHINERY = "Crossplane 2 has it in spec.crossplane"
 ELSEWHERE: Mapping[str, str] = {
     "deviceClassName": "leave it out: the InferenceClass has it, and a claim takes that of its device",
     "allocationMode": "leave it out: a request is for exactly `count` devices",
     "exactly": "write count and selectors beside the name",
     "resources": "leave it out: devices are asked for in nodeSelector.devices",
+    "ports": "leave it out: requests and the probe come to 8000",
+    "volumeMounts": "leave it out: weights come with a modelCacheRef",
+    "volumes": "leave it out: weights come with a modelCacheRef",
+    "restartPolicy": "leave it out: the pods of a model are always started again",
+    "tensorParallelSize": "write --tensor-parallel-size into the args of the engine",
+    "autoscaling": "leave it out: a HorizontalPodAutoscaler or KEDA scales the deployment",
+    "gpus": "leave it out: the InferenceClass says how many devices a node has",
+    "forProvider": "leave it out: it is a field of managed resources, its content belongs to spec",
+    "deletionPolicy": "leave it out: it is a field of managed resources",
+    "managementPolicies": "leave it out: it is a field of managed resources",
+    "compositionRef": _MACHINERY,
+    "compositionSelector": _MACHINERY,
+    "compositionRevisionRef": _MACHINERY,
+    "compositionUpdatePolicy": _MACHINERY,
+    "writeConnectionSecretToRef": "leave it out: composites of Crossplane 2 have no connection secrets",
 }
-"""Fields of a ResourceClaim or a pod that need no counterpart here, and why."""
+"""Fields of a ResourceClaim, a pod or another version of Crossplane, and what is written in their stead."""
+
+
+def _expected(schema: Schema) -> str:
+    return (
+        f"expected {_or([repr(choice) for choice in schema.enum])}" if schema.enum else EXPECTED[schema.type]
+    )
+
+
+def _meant(schema: Schema, value: Any) -> str:
+    """Guess the value that was meant where it is of another type: quotes, no quotes, a list of words."""
+    if schema.type == "string" and not schema.enum and isinstance(value, bool | int | float):
+        written = str(value).lower() if isinstance(value, bool) else str(value)
+        return f'did you mean "{written}", in quotes?'
+    if schema.type in ("integer", "boolean") and isinstance(value, str):
+        plain = value.strip().lower()
+        is_meant = plain in ("true", "false") if schema.type == "boolean" else _WHOLE.fullmatch(plain)
+        return f"did you mean {plain}, without quotes?" if is_meant else ""
+    words = value.split() if isinstance(value, str) else []
+    if schema.type == "array" and words and schema.items is not None and schema.items.type == "string":
+        return f"did you mean {shown_list(words)}?"
+    return ""
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+def shown_list(words: list[str]) -> str:
+    """Write words as a list of YAML, a long one only by its beginning."""
+    text = json.dumps(words, ensure_ascii=False)
+    return text if len(text) <= LONGEST_LIST else f"[{json.dumps(words[0], ensure_ascii=False)}, ...]"
+
+
+LONGEST_LIST = 80
+"""Characters of a list that is written out."""
+
+
+def _depth(place: str) -> int:
+    return place.count(".")
 
 
 def places_of(schema: Schema, key: str, path: str = "") -> list[str]:
@@ -406,6 +462,9 @@ def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: st
         yield Finding(path, text, shown(value), hint)
 
 
+TEXT = Schema(type="string")
+
+
 def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
     """Findings on a map of texts: YAML reads `true` and `1` as something else."""
     if value is None:
@@ -415,10 +474,7 @@ def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
         return
     for key, text in value.items():
         if text is not None and not isinstance(text, str):  # The API server reads null as an empty text.
-            written = str(text).lower() if isinstance(text, bool) else str(text)
-            scalar = isinstance(text, bool | int | float)
-            hint = f'did you mean "{written}", in quotes?' if scalar else ""
-            yield Finding((*path, key), "expected a string", shown(text), hint)
+            yield Finding((*path, key), "expected a string", shown(text), _meant(TEXT, text))
 
 
 def _labels(labels: Any) -> Iterator[Finding]:

@@ -117,8 +117,8 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
     try:
         nodes = _nodes(pool)
-    except ValueError as error:
-        raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
+    except ValueError:
+        nodes = pool.get("nodeCount")  # It is no number, which the reader of the cluster says.
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
     of_class = _class_attributes(classes.get(str(pool.get("className"))))
     if of_class:

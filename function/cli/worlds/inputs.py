@@ -9,6 +9,7 @@ A fault is said once. What a schema has explained is not said again when the par
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from function.cli.bad_input import BadInput, closest, is_lenient
 from function.cli.live import ControlPlane
 from function.cli.text import complain, listed
 from function.cli.worlds.derive import folded
+from function.cli.worlds.manifest import map_at
 from function.cli.worlds.manifests import load
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.source import Origin, Source, gather, read_fleet
@@ -72,13 +74,16 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
         for manifest in manifests[kind]:
             yield from _parsed(manifest, model, manifest.content)
     completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
+    classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
     for manifest in manifests["InferenceCluster"]:
         content = completed[manifest.name]
         cluster = world.memo.parsed(PlainDocument(content), read_cluster)
         if isinstance(cluster, InferenceCluster):
-            yield from _values(manifest, cluster)
+            faults = _values(manifest, cluster)
         else:
-            yield from _parsed(manifest, InferenceCluster, content)
+            faults = _parsed(manifest, InferenceCluster, content)
+        derived = map_at(manifest.content, "status").get("gpuPools") is None
+        yield from (_as_written(fault, manifest, classes) for fault in faults) if derived else faults
     for manifest in manifests["ModelReplica"]:
         fault = world.memo.parsed(PlainDocument(manifest.content), replica_api.parse).fault
         if fault:
@@ -86,12 +91,37 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
             yield (manifest.short_title, fault.partition(":")[0]), text
 
 
+def _as_written(
+    fault: tuple[Place, str], manifest: Manifest, classes: Mapping[str, Manifest]
+) -> tuple[Place, str]:
+    """Say a fault of pools that were derived where it is written: in the pool, or in its class."""
+    (title, path), text = fault
+    match = _DERIVED.fullmatch(path)
+    if match is None:
+        return fault
+    message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")
+    pool = manifest.spec["nodePools"][int(match["pool"])] if match["pool"] else {}
+    holder = classes.get(str(pool.get("className")))
+    if match["devices"] and holder is not None and "from" not in holder.spec:
+        where = f"spec.{match['devices']}"
+        return (holder.short_title, where), f"{holder.title}: {where}: {message}"
+    below = match["devices"] or match["rest"]
+    where = f"spec.nodePools{match['at']}{'.' if below else ''}{'nodeCount' if below == 'nodes' else below}"
+    return (title, where), f"{manifest.title}: {where}: {message}"
+
+
+_DERIVED = re.compile(
+    r"status\.gpuPools(?P<at>(?:\[(?P<pool>\d+)\])?)(?:\.(?:(?P<devices>devices\[.*)|(?P<rest>.*)))?"
+)
+"""A field of a pool as a cluster publishes it."""
+
+
 def _values(manifest: Manifest, cluster: InferenceCluster) -> Iterator[tuple[Place, str]]:
     """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
-    for pool in cluster.pools:
-        for device in pool.devices or ():
+    for at, pool in enumerate(cluster.pools):
+        for number, device in enumerate(pool.devices or ()):
             if device.subject.problem:
-                where = f"pool {pool.name}, device {device.name}"
+                where = f"status.gpuPools[{at}].devices[{number}]"
                 yield (manifest.short_title, where), f"{manifest.title}: {where}: {device.subject.problem}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -353,7 +354,8 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
         try:
             _compile(level, source, supported)
         except CompileError as error:
-            excerpt, meant = error.caret().replace("\t", " "), _meant(level, source, supported)
+            excerpt = error.caret().replace("\t", " ")
+            meant = _meant(level, source, supported) or _advice(str(error), source)
             yield Finding(path, str(error), hint=meant, code=SELECTOR, excerpt=excerpt)
 
 
@@ -366,6 +368,23 @@ def _meant(level: str, source: str, release: str) -> str:
         return advice if text and _compile(level, text, release) else ""
     except CompileError:
         return ""
+
+
+_ORDERED = re.compile(r"applied to '\(kubernetes\.(Quantity|Semver)")
+_BARE_DOMAIN = re.compile(r"\[\s*([a-z0-9-]+(?:\.[a-z0-9-]+)+)\s*\]")
+COMPARED = {
+    "Quantity": 'compare it with .compareTo(quantity("80Gi")) >= 0',
+    "Semver": 'compare it with .compareTo(semver("1.2.3")) >= 0',
+}
+"""How values without an order of their own are compared."""
+
+
+def _advice(message: str, source: str) -> str:
+    """Say what is written in place of two slips that no other spelling of operators mends."""
+    ordered, bare = _ORDERED.search(message), _BARE_DOMAIN.search(source)
+    if ordered:
+        return COMPARED[ordered[1]]
+    return f'write the domain in quotes: ["{bare[1]}"]' if bare and "undeclared reference" in message else ""
 
 
 def stated(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:

@@ -171,6 +171,11 @@ def _explained(error: yaml.YAMLError, text: str) -> str:
     line = text.splitlines()[mark.line : mark.line + 1] if mark else []
     if mark and line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
         return f"line {mark.line + 1}: a tab indents it, YAML takes spaces only: {message}"
+    if mark and "mapping values are not allowed" in message:
+        return f"{message}: it stands deeper than the line before, or that one lacks a colon and a space"
+    opened = error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if opened and "quoted scalar" in message and "unexpected end" in message:
+        return f"line {opened.line + 1}: a quote is opened and not closed: {message}"
     return message
 
 
