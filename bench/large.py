@@ -18,7 +18,7 @@ import yaml
 from bench.fleets import Size, fleet
 from bench.starting import PROGRAM, cpu
 
-VERBS = ("lint", "plan", "verify", "headroom")
+VERBS = ("lint", "plan", "verify", "headroom", "advise", "snapshot")
 BASELINE = """
 import gc, sys, yaml
 gc.disable()

@@ -87,7 +87,6 @@ def main() -> None:
     FILEs are manifests or dumps of `kubectl get ... -o yaml`, or directories of them; "-" reads
     standard input. Kinds may be mixed in any file.
 
-    \b
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input; the worst of several.
     130 ended by ctrl-c.
     """

@@ -313,7 +313,11 @@ def _misuse() -> Iterator[None]:
         error.show()
         raise click.exceptions.Exit(BAD_INPUT) from None
     except click.UsageError as error:
-        from function.cli.text import printable  # noqa: PLC0415 - only for an error
+        from textwrap import fill  # noqa: PLC0415 - only for an error
 
+        from function.cli.text import NARROWEST, console, printable  # noqa: PLC0415 - as above
+
+        width = max(console(stderr=True).width - len("Error: "), NARROWEST)
         lines = error.format_message().splitlines()  # It quotes what was given.
-        raise Misuse("\n".join(map(printable, lines)), error.ctx) from None
+        wrapped = (fill(printable(line), width, break_long_words=False) for line in lines)
+        raise Misuse("\n".join(wrapped), error.ctx) from None

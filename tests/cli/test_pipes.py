@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from function.cli import COMMANDS
 from tests.cli.command import run, write
 from tests.schema.crds import ROOT
 from tests.support import build
@@ -222,28 +223,68 @@ def test_a_narrow_terminal_keeps_names_pools_and_reasons() -> None:
     assert "fewest replicas of this deployment (0); next: aks-westeurope" in text
 
 
-@pytest.mark.parametrize("columns", [40, 60])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("plan",),
-        ("why", "chat"),
-        ("why", "ml-research/kimi-k2"),
-        ("headroom",),
-        ("advise",),
-        ("whatif", "--drain", "aks-eastus"),
-        ("verify",),
-    ],
-    ids=" ".join,
-)
-def test_no_line_is_wider_than_a_narrow_terminal_but_commands(
+ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "plan": (("plan", EXAMPLE),),
+    "why": (("why", "chat", EXAMPLE), ("why", "ml-research/kimi-k2", EXAMPLE)),
+    "whatif": (("whatif", "--drain", "aks-eastus", EXAMPLE),),
+    "headroom": (("headroom", EXAMPLE),),
+    "advise": (("advise", EXAMPLE),),
+    "verify": (("verify", EXAMPLE),),
+    "lint": (("lint", EXAMPLE),),
+    "size": (("size", "llama-3.1-70b", EXAMPLE), ("size", "--list"), ("size", "llama")),
+    "class": (("class", "--list"), ("class", "nowhere/none")),
+    "map": (("map", "nowhere"),),
+    "drift": (("drift", EXAMPLE),),
+    "replay": (("replay", "nowhere"),),
+    "watch": (("watch", "--kubeconfig", "nowhere"),),
+    "snapshot": (("snapshot", "nowhere"),),
+    "reconcile": (("reconcile", "--nothing"),),
+    "serve": (("serve", "--nothing"),),
+    "ui": (("ui", "--nothing"),),
+    "cluster": (("cluster", "gpu-east", "nowhere"),),
+    "completion": (("completion", "none"),),
+}
+"""Calls of every verb. Of those that print a page, data, or commands to run, only what they say otherwise."""
+WHOLE = ("kubectl ", "fleet-scheduler ", "  - cel: ", "    - cel: ", "- cel: ", "Usage: ")
+"""How lines begin, or what they have, that are typed or copied as they are."""
+
+
+def test_every_verb_is_asked_on_a_narrow_terminal() -> None:
+    assert ASKED.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize("words", [call for calls in ASKED.values() for call in calls], ids=" ".join)
+def test_no_line_is_wider_than_the_terminal_but_what_is_typed(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    ran = run(*words, EXAMPLE)
+    ran = run(*words)
     lines = [*ran.out.splitlines(), *ran.err.splitlines()]
-    assert len(lines) > DOZEN
-    assert [line for line in lines if len(line) > columns and "kubectl " not in line] == []
+    assert lines
+    assert [line for line in lines if len(line) > columns and not any(word in line for word in WHOLE)] == []
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_pools_and_reasons_vanish_at_no_width(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    replicas = [
+        replica
+        for deployment in run("plan", EXAMPLE, "-o", "json").data["deployments"]
+        for replica in deployment["placement"]["replicas"]
+    ]
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = "".join(run("plan", EXAMPLE).out.split())  # A column may break a long name.
+    for replica in replicas:
+        assert all(pool in text for pool in replica["pools"].values())
+        assert all(word in text for word in replica["because"].split())
+
+
+@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb != "serve"])
+def test_a_manual_page_is_as_wide_as_the_terminal_but_its_examples(verb: str) -> None:
+    lines = _ran(verb, "--help", COLUMNS="60").stdout.splitlines()
+    assert len(lines) > 1
+    assert [line for line in lines if len(line) > 60 and not any(word in line for word in WHOLE)] == []
 
 
 def test_a_sentence_that_is_wrapped_goes_on_below_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -337,6 +337,10 @@ def _meant(schema: Schema, value: Any) -> str:
     words = value.split() if isinstance(value, str) else []
     if schema.type == "array" and words and schema.items is not None and schema.items.type == "string":
         return f"did you mean {shown_list(words)}?"
+    if schema.type == "object" and words:
+        takers = [name for name, child in schema.properties.items() if _is_of(child, value)]
+        guesses = [f"{{{name}: {words[0] if len(words) == 1 else '...'}}}" for name in takers]
+        return f"did you mean {_or(guesses)}?" if 0 < len(takers) <= MOST_PLACES else ""
     return ""
 
 
@@ -402,7 +406,8 @@ def _bound(keyword: str, limit: float, value: Any) -> str | None:
     if size is None or (size >= limit if keyword.startswith("min") else size <= limit):
         return None
     empty = size == 0 and limit == 1 and keyword != "minimum"
-    return "must not be empty" if empty else _BOUNDS[keyword].format(limit)
+    text = _BOUNDS[keyword].format(limit)
+    return "must not be empty" if empty else text.removesuffix("s") if limit == 1 else text
 
 
 def _or(words: list[str]) -> str:

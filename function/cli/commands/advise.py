@@ -315,7 +315,6 @@ def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) 
 
     Nothing is executed: the scheduler itself never moves a healthy replica.
 
-    \b
     Exit codes: 0 nothing is missing or overcommitted, 2 something is (with advice or without), 1 bad input.
 
     \b

@@ -78,7 +78,6 @@ def describe_cluster(
     get resourceslices,nodes -o yaml). Nodes without a device of a driver are left out. What is printed is
     applied to the control plane; nothing is changed, here or there.
 
-    \b
     Exit codes: 0 written, 2 written, and some nodes need a label first, 1 bad input.
 
     \b

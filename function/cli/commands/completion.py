@@ -19,7 +19,6 @@ def completion(shell: str) -> None:
     Commands, options and files are completed, and the clusters and deployments that stand in the files
     given so far.
 
-    \b
     Exit codes: 0 done, 1 bad input.
 
     \b

@@ -39,7 +39,6 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
     files too; so are ResourceClaimTemplates, DeviceClasses and DeviceTaintRules, which say on what selectors
     err and which devices nobody gets. Drift changes no placement; it says which pods would wait.
 
-    \b
     Exit codes: 0 nothing drifts, 2 something does, 1 bad input.
 
     \b

@@ -58,7 +58,6 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
     cluster why it takes no other replica, and needs no server and no network. It follows the reader's light
     or dark setting, and works with the keyboard and a screen reader.
 
-    \b
     Exit codes: 0 drawn, 1 bad input (what could be read is drawn).
 
     \b

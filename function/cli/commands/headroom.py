@@ -126,7 +126,6 @@ def headroom(source: Source, names: tuple[str, ...], output: str) -> None:
     the heading, and on each cluster alone, which is the table. The numbers of several clusters or several
     deployments do not add up where they share nodes, or where a spreading rule ties them together.
 
-    \b
     Exit codes: 0 one more of each fits somewhere, 2 there is no room for some, 1 bad input.
 
     \b

@@ -179,7 +179,7 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
     explained = {place for issue in manifests.issues for place in issue.places}
     by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
     for (title, path), text in faults.items():
-        if (title, path) in explained:
+        if any(title == other and _is_below(field, path) for other, field in explained):
             continue
         manifest = by_title[title]
         message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")
@@ -191,6 +191,11 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
             code=MISSING_CLASS if unknown else UNREADABLE,
             message=message,
         )
+
+
+def _is_below(field: str, path: str) -> bool:
+    """Tell whether a field is that of a path, or one below it."""
+    return field == path or field.startswith((f"{path}.", f"{path}["))
 
 
 def _against_fleet(world: World) -> Iterator[Problem]:
@@ -231,7 +236,7 @@ def show_text(linted: Linted) -> None:
             out.print(f"    {escape(excerpt)}", soft_wrap=True)
     errors, warnings = linted.count("error"), linted.count("warning")
     looked = f"{counted(linted.objects, 'object')} in {counted(linted.files, 'file')}"
-    click.echo(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=True)
+    console(stderr=True).say(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
 
 
 def _place(problem: Problem) -> str:
@@ -309,7 +314,6 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
     the files satisfies, names of objects that are not there, rules of the documentation. The schemas are
     the XRDs of this version; no cluster is asked.
 
-    \b
     Exit codes: 0 nothing is wrong, 2 only warnings, 1 errors.
 
     \b

@@ -16,7 +16,7 @@ import click
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command, end, lenient, output_option, reads_devices
-from function.cli.text import complain, emit
+from function.cli.text import complain, console, emit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,7 +41,6 @@ def describe_class(
     read of a cluster, of --context or --kubeconfig, or stand in files (kubectl get resourceslices -o yaml):
     the class describes the devices of their nodes.
 
-    \b
     Exit codes: 0 written, 2 written, and some nodes have other devices, 1 bad input.
 
     \b
@@ -52,9 +51,9 @@ def describe_class(
       kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
     """
     if listed:
-        widest = max(map(len, machine_types()))
+        out, widest = console(), max(map(len, machine_types()))
         for machine_type in machine_types():
-            click.echo(f"{machine_type:{widest}}  {entry(machine_type)['spec']['description']}")
+            out.say(f"{machine_type:{widest}}  {entry(machine_type)['spec']['description']}", markup=False)
         end((), findings=False)
     if devices_of is not None:
         if what:

@@ -51,7 +51,6 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     InferenceClusters, InferenceClasses, ModelReplicas and ModelCaches, mixed in any files. Several
     deployments are planned from the oldest to the youngest, each seeing what the earlier ones took.
 
-    \b
     Exit codes: 0 everything is placed, 2 something has no place (or, with --workloads, a service no
     endpoint), 1 bad input; the worst of several.
 

@@ -56,7 +56,6 @@ def reconcile(
     Chosen are the deployments named, else those that a change of the clusters named concerns: with replicas
     there, with replicas on clusters that do not exist, and those that are short of replicas.
 
-    \b
     Exit codes: 0 done, 1 bad input.
 
     \b

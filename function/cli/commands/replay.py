@@ -106,7 +106,6 @@ def replay(files: tuple[str, ...], output: str) -> None:
     `fleet-scheduler snapshot`). What decides a placement is in a recording whole, so the answer is the one
     that was given, secrets aside. Where it is not, the differences are listed by their path in the response.
 
-    \b
     Exit codes: 0 every answer is the same, 2 some differ, 1 bad input.
 
     \b

@@ -385,7 +385,6 @@ def size(  # noqa: PLR0913 - one parameter per option
 
     All figures are estimates; docs/sizing.md has the formulas and compares them with published figures.
 
-    \b
     Exit codes: 0 some split has room (or no fleet was given), 2 none has, 1 bad input.
 
     \b
@@ -395,9 +394,10 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
     """
     if list_models:
+        out = console()
         for entry in map(models.known_model, models.names()):
             published = f"{entry.published:7g} B  {entry.architecture.dtype:5}"
-            click.echo(f"{entry.name:29} {published}  {entry.repository}")
+            out.say(f"{entry.name:29} {published}  {entry.repository}", markup=False)
         end((), findings=False)
     if not model:
         raise BadInput("name a model or its config.json; --list names the models")

@@ -57,7 +57,6 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
     the same size; annotations, managed fields and values of labels of deployments and replicas are left
     out. Every tool answers the same on the snapshot.
 
-    \b
     Exit codes: 0 done, 1 bad input.
 
     \b

@@ -55,7 +55,6 @@ def ui(source: Source, port: int, bind: str, interval: float, *, reachable: bool
 
     No template is shown: of env, args and the like the page gets nothing.
 
-    \b
     Exit codes: 1 bad input, 130 ended by ctrl-c.
 
     \b

@@ -190,7 +190,6 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     pools that match, with claims they can give; nothing overcommitted; no replica lost or moved without a
     reason; none left out while there is room; spread before packed.
 
-    \b
     Exit codes: 0 certified, 2 a rule is broken, 1 bad input.
 
     \b

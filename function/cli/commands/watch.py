@@ -57,7 +57,6 @@ def watch(
     is some. The control plane is asked again and again, so that what comes and goes between two looks is not
     seen; when it cannot be reached for a while, that is said and the watch goes on.
 
-    \b
     Exit codes: 0 settled, 2 not settled within --timeout or deleted, 1 bad input, 130 ended by ctrl-c.
 
     \b

@@ -217,7 +217,6 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     Nothing is executed. The files need the ModelDeployments and the existing ModelReplicas: see
     `fleet-scheduler snapshot`.
 
-    \b
     Exit codes: 0 nobody is worse off, 2 somebody is, 1 bad input.
 
     \b

@@ -205,7 +205,6 @@ def why(deployment: str, source: Source, cluster: str | None, pool: str | None, 
     objects,observedobjectcollections -A) it goes on below the cluster: which workload is not
     serving, and what its first pending pod waits for.
 
-    \b
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input.
 
     \b

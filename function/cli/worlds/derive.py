@@ -116,7 +116,7 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
     if not isinstance(pool, dict):
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
     try:
-        nodes = _nodes(pool)
+        nodes: object = _nodes(pool)
     except ValueError:
         nodes = pool.get("nodeCount")  # It is no number, which the reader of the cluster says.
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
