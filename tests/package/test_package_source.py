@@ -12,7 +12,7 @@ import grimp
 import pytest
 
 import function
-from tests.package.test_package_prose import PAGES, too_long
+from tests.package.prose import PAGES, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
