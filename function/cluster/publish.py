@@ -352,6 +352,14 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
     return status
 
 
+def victims(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> tuple[list[JsonObject], bool]:
+    """Return who gives way on a cluster, and whether some pool holds more than it has."""
+    ledger = _opened(cluster, pools, (replica for replica in replicas if replica.cluster == cluster))
+    return gives_way(ledger, cluster), bool(ledger.overcommitted_pools())
+
+
 def arbitrated(
     snapshot: ClusterSnapshot, cluster: DeclaredCluster | Doubt, pools: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -361,8 +369,7 @@ def arbitrated(
     """
     if snapshot.config.preemption == "Arbitrate" and isinstance(cluster, DeclaredCluster):
         if snapshot.replicas is not None:
-            here = [replica for replica in snapshot.replicas if replica.cluster == cluster.name]
-            return {GIVES_WAY: gives_way(_opened(cluster.name, pools, here), cluster.name)}
+            return {GIVES_WAY: victims(cluster.name, pools, snapshot.replicas)[0]}
     elif isinstance(cluster, DeclaredCluster):
         return {}
     return {key: snapshot.before[key] for key in (GIVES_WAY,) if key in snapshot.before}

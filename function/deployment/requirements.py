@@ -257,7 +257,19 @@ def _is_open(decision: Decision, hosts: set[str]) -> bool:
         or bool(hosts - {"", *inputs.fleet.clusters, *inputs.fleet.unreadable})
         # What time it is, most heartbeats say.
         or suspects(inputs)
+        # Two deployments may pass a quota at once: that is seen of all that are under it.
+        or _may_pass_a_quota(decision)
     )
+
+
+def _may_pass_a_quota(decision: Decision) -> bool:
+    """Tell whether replicas that never were Ready are under a quota, where such give way."""
+    inputs = decision.inputs
+    if inputs.config.overcommit != "Yield":
+        return False
+    namespace = inputs.deployment.namespace
+    limited = any(namespace in quota.namespaces for quota in inputs.config.quotas)
+    return limited and any(may_yield(kept.own_replica.replica) for kept in decision.kept)
 
 
 # What is stated

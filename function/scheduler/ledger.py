@@ -488,6 +488,11 @@ class Ledger:
             held[replica.holder] += replica.nodes[pool]
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
 
+    @property
+    def holding_clusters(self) -> list[str]:
+        """The clusters of which existing replicas hold something."""
+        return [cluster for cluster, replicas in self._held.items() if replicas]
+
     def leaving(self, cluster: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a cluster and are being deleted."""
         return [replica for replica in self._held.get(cluster, ()) if replica.deleting]

@@ -49,6 +49,7 @@ class Cause(Enum):
     ScaledDown = "scaled down"
     Terminating = "already being deleted"
     Yielded = "yielded its place in an overcommitted pool"
+    OverQuota = "gave way where deployments passed a quota at once"
     Evacuated = "evacuated"
     GaveWay = "gave way to a higher priority class"
 

@@ -24,14 +24,15 @@ lets one go only where both say so (`schedule`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from function.api.names import NamespacedName
 from function.api.replica import ModelReplica
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.ledger import Ledger, Rooms, Yielding, lacking, may_yield, occupy, seniority, yielding
+from function.scheduler.quota import QuotaUsage
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class Arbitration:
     """Those that never were Ready, by seniority."""
     victims: tuple[Victim, ...] = ()
     """Those of lower classes, the cheapest first."""
+    over_quota: Mapping[NamespacedName, str] = field(default_factory=dict)
+    """Those for which a quota has no room, with its name: deployments passed it at once."""
 
 
 def arbitrate(ledger: Ledger, clusters: Collection[str]) -> Arbitration:
@@ -67,6 +70,22 @@ def arbitrate(ledger: Ledger, clusters: Collection[str]) -> Arbitration:
         tuple(sorted(yields, key=lambda one: seniority(one.replica))),
         tuple(sorted(victims, key=lambda victim: victim.replica.priority or 0)),
     )
+
+
+def over_quota(ledger: Ledger, quotas: QuotaUsage, yields: Iterable[Yielding]) -> dict[NamespacedName, str]:
+    """Return those that never were Ready and for which a quota has no room, the youngest first.
+
+    `quotas`: with nothing held. Those that give way anyhow hold nothing of it.
+    """
+    gone = {(one.replica.namespace, one.replica.name) for one in yields}
+    starting = []
+    for cluster in ledger.holding_clusters:
+        for replica in ledger.living(cluster):
+            if may_yield(replica) and (replica.namespace, replica.name) not in gone:
+                starting.append((cluster, replica))
+            elif not may_yield(replica):
+                quotas.count(replica, cluster)
+    return quotas.passed_by(sorted(starting, key=lambda one: seniority(one[1])))
 
 
 class _Cluster:

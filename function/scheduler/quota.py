@@ -9,16 +9,19 @@ stays, whatever is said of it later. Rules:
 3. A replica that holds nodes of a covered pool counts as one, with those nodes, the devices that it claims
    there, and their price. Where an amount of money is limited, a pool without a price takes nothing new.
 4. A replacement may stand in for what it replaces; one beside it, by surge, counts on top.
+5. Two deployments may pass it at once, each from an old list. With `overcommit: Yield` those that never were
+   Ready and for which it has no room give way, the youngest first (Law 2, reason 6).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from function.api.cluster import InferenceCluster, Pool
 from function.api.inputs import Quota
+from function.api.names import NamespacedName
 from function.api.reasons import Reason, Rejection
 from function.api.replica import ModelReplica
 from function.scheduler.price import devices_of, price_of
@@ -108,6 +111,23 @@ class QuotaUsage:
                 if at_most is not None and (needs is None or (needs and held + needs > at_most)):
                     yield QuotaShortage(quota.name, unit, held, at_most, needs), self._pools(quota, cluster)
                     break
+
+    def passed_by(self, starting: Sequence[tuple[str, ModelReplica]]) -> dict[NamespacedName, str]:
+        """Return the replicas that never were Ready and for which a quota has no room, with its name.
+
+        `starting`: each with its cluster, the most senior first. What is counted here is what all others
+        hold; one that keeps its place is counted, too.
+        """
+        leaving: dict[NamespacedName, str] = {}
+        for cluster, replica in starting:
+            holding = QuotaHolding(replica.nodes, devices_of(replica))
+            shortages = (short for short, _ in self.shortages(replica.namespace, cluster, holding))
+            passed = next((short.quota for short in shortages if short.needs is not None), None)
+            if passed is None:
+                self.count(replica, cluster)
+            else:
+                leaving[replica.namespace, replica.name] = passed
+        return leaving
 
     def _amounts(self, quota: Quota, cluster: str, holding: QuotaHolding) -> dict[str, int | None]:
         """What a holding counts for in a quota, by unit; nothing where it is on none of its pools."""

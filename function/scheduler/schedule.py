@@ -35,7 +35,7 @@ from function.scheduler.matcher import Matcher
 from function.scheduler.mismatch import examine, lasting_fault
 from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
-from function.scheduler.preemption import Arbitration, Victim, arbitrate
+from function.scheduler.preemption import Arbitration, Victim, arbitrate, over_quota
 from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
@@ -179,20 +179,21 @@ def _stays(
 
 
 def _yields(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Dropped]:
-    """Own replicas that give way in an overcommitted pool, by key (Law 2, reason 6)."""
+    """Own replicas that give way in an overcommitted pool, or a quota, by key (Law 2, reason 6)."""
     pools = {
         (yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in arbitration.yields
     }
-    return {
-        own_replica.key: Dropped(
-            own_replica,
-            Cause.Yielded,
-            f"pool {pools[own_replica.replica.namespace, own_replica.replica.name]}",
-        )
-        for own_replica in inputs.fleet.own_replicas
-        if own_replica.identity is not None
-        and (own_replica.replica.namespace, own_replica.replica.name) in pools
-    }
+    dropped = {}
+    for own_replica in inputs.fleet.own_replicas:
+        name = (own_replica.replica.namespace, own_replica.replica.name)
+        if own_replica.identity is None:
+            continue
+        if name in pools:
+            dropped[own_replica.key] = Dropped(own_replica, Cause.Yielded, f"pool {pools[name]}")
+        elif name in arbitration.over_quota:
+            quota = f"quota {arbitration.over_quota[name]}"
+            dropped[own_replica.key] = Dropped(own_replica, Cause.OverQuota, quota)
+    return dropped
 
 
 def _gives_way(inputs: SchedulingInput, victims: Iterable[Victim]) -> dict[str, Dropped]:
@@ -416,7 +417,11 @@ def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
     if fleet.gives_way is not None:
         return Arbitration(fleet.gives_way)
     clusters = fleet.clusters.items() if inputs.config.preempts else ()
-    return arbitrate(ledger, {name for name, cluster in clusters if cluster.arbitrates})
+    made = arbitrate(ledger, {name for name, cluster in clusters if cluster.arbitrates})
+    if not inputs.config.quotas or not fleet.whole:
+        return made
+    quotas = QuotaUsage(inputs.config.quotas, fleet.clusters)
+    return replace(made, over_quota=over_quota(ledger, quotas, made.yields))
 
 
 def run_pass(

@@ -3,7 +3,7 @@
 Both sides of the same count. `check_capacity` looks at pools that a decision adds to. `check_completeness`
 looks for a cluster that is open, matches and has room for one more while replicas are missing, and for new
 replicas that were packed where the rule says to spread. `may_give_way` is reason 6 of Law 2: who may leave a
-pool that holds more than it has.
+pool that holds more than it has; `named_to_give_way` is reason 8.
 
 Room is looked for by trying every choice of a pool for each engine, which needs no cleverness that could
 share a fault with the scheduler's search.
@@ -53,18 +53,88 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
     over |= {where for where, _ in strandings(state, living)}
     free = {where: published[where].nodes for where in over if published[where].accounting == "Node"}
     held: Counter[tuple[str, str]] = Counter()
-    gives_way: set[NamespacedName] = set()
-    # Who cannot give way has the right to its nodes first; the others have it by creation.
-    for replica in sorted(living, key=lambda one: (_never_ready(one), one.created, one.namespace, one.name)):
+    gives_way: set[NamespacedName] = {*_beyond_quota(state, living)}
+    # Who cannot give way has the right to its nodes first; the others have it by creation, and on clusters
+    # that arbitrate by class before that. For one that preempts others may go, so it holds them either way.
+    for replica in sorted(living, key=lambda one: (_never_ready(one), *_by_class(state, one), *_age(one))):
         nodes = {where: count for where, count in held_by(replica).items() if where in over}
         crowded = any(
             where not in free or held[where] + count > free[where] for where, count in nodes.items()
         )
         if crowded and _never_ready(replica):
             gives_way.add((replica.namespace, replica.name))
-        else:
-            held.update(nodes)
+            if not (replica.preempting and _arbitrates(state, replica)):
+                continue
+        held.update(nodes)
     return frozenset(gives_way)
+
+
+def _beyond_quota(state: State, living: Sequence[ModelReplica]) -> Iterator[NamespacedName]:
+    """Yield the replicas that may leave a quota that was passed at once: those that never were Ready."""
+    for quota in state.quotas:
+        held = _held_of(state, quota, living)
+        limits = {unit: getattr(quota.at_most, unit) for unit in held}
+        passed = any(limit is not None and held[unit] > limit for unit, limit in limits.items())
+        if passed or quota.at_most.cents_per_hour is not None:  # Money is not counted here.
+            for replica in living:
+                if replica.namespace in quota.namespaces and _never_ready(replica):
+                    yield replica.namespace, replica.name
+
+
+def _age(replica: ModelReplica) -> tuple[str, str, str]:
+    return (replica.created, replica.namespace, replica.name)
+
+
+def _arbitrates(state: State, replica: ModelReplica) -> bool:
+    cluster = state.clusters.get(replica.cluster)
+    return bool(state.preempts) and cluster is not None and cluster.arbitrates
+
+
+def _by_class(state: State, replica: ModelReplica) -> tuple[bool, int]:
+    value = replica.priority if _arbitrates(state, replica) else None
+    return (value is not None, -(value or 0))
+
+
+def named_to_give_way(state: State) -> frozenset[NamespacedName]:
+    """Return the replicas that their clusters name to give way to a class that is strictly higher.
+
+    The name must be for this object, a replica of that deployment must wait there with the label, and the
+    note of what can be spared must allow it.
+    """
+    waiting = {
+        (replica.cluster, f"{replica.namespace}/{replica.deployment}")
+        for replica in state.replicas
+        if replica.preempting and _never_ready(replica) and not replica.deleting
+    }
+    gives_way = set()
+    for replica in state.replicas:
+        cluster = state.clusters.get(replica.cluster)
+        named = cluster.gives_way.get(replica.uid) if cluster is not None else None
+        if named is None or replica.priority is None or replica.notes is None or not replica.notes.spared:
+            continue
+        higher = state.preempts.get(named.class_name, 0) > replica.priority
+        if higher and (replica.cluster, named.to) in waiting:
+            gives_way.add((replica.namespace, replica.name))
+    return frozenset(gives_way)
+
+
+def _could_go(state: State, new: Sequence[ModelReplica]) -> set[NamespacedName]:
+    """Return the replicas that could give way to those of a decision that preempt, by class and notes."""
+    values: dict[str, int] = {}
+    for replica in new:
+        if replica.preempting and replica.priority is not None and _arbitrates(state, replica):
+            values[replica.cluster] = max(values.get(replica.cluster, 0), replica.priority)
+    return {
+        (replica.namespace, replica.name)
+        for replica in state.replicas
+        if replica.deleting
+        or (
+            replica.priority is not None
+            and replica.priority < values.get(replica.cluster, 0)
+            and (_never_ready(replica) or (replica.notes is not None and replica.notes.spared > 0))
+        )
+        if replica.cluster in values
+    }
 
 
 def _never_ready(replica: ModelReplica) -> bool:
@@ -98,11 +168,14 @@ def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> 
 def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Violation]:
     """No pool that a decision adds to holds more than can be used of it.
 
-    An edit of what runs may add to a pool up to what it has: that is no new replica.
+    An edit of what runs may add to a pool up to what it has: that is no new replica. Where a new one
+    preempts, those that could give way to it are left out.
     """
     new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
-    replicas = [*_existing(state, decisions, replaced=True), *new]
+    gone = _could_go(state, new)
+    existing = _existing(state, decisions, replaced=True)
+    replicas = [*(one for one in existing if (one.namespace, one.name) not in gone), *new]
     for where, text in [*beyond(state, replicas, usable=True), *strandings(state, replicas, usable=True)]:
         if where in added:
             names = sorted(

@@ -23,7 +23,13 @@ from collections.abc import Iterator, Sequence
 from function.api import Engine, InferenceCluster, Member, ModelDeployment, ModelReplica
 from function.api.model import KSERVE
 from function.api.replica import StampedEngine, StampedMember
-from function.verify.capacity import check_capacity, check_completeness, check_quotas, may_give_way
+from function.verify.capacity import (
+    check_capacity,
+    check_completeness,
+    check_quotas,
+    may_give_way,
+    named_to_give_way,
+)
 from function.verify.gates import closed, compiles, deadline, drained, evacuable, expressible
 from function.verify.matching import Matching, TooMany
 from function.verify.state import Decided, State, Violation
@@ -217,7 +223,7 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
     identities = {(after.cluster, after.index) for _, after in decided.kept}
     before = deadline(state, decided.deployment)
     surplus = max(0, len(decided.existing) - decided.deployment.wanted)
-    gives_way = may_give_way(state)
+    gives_way, named = may_give_way(state), named_to_give_way(state)
     for replica in decided.lost:
         cluster = state.clusters.get(replica.cluster)
         readable = replica.cluster not in state.unreadable
@@ -228,6 +234,9 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
         if (replica.cluster, replica.index) in identities:
             continue  # Of two objects with one identity only one is desired.
         if (replica.namespace, replica.name) in gives_way:
+            continue
+        if (replica.namespace, replica.name) in named:
+            named = frozenset()  # One a pass: the next is judged by what came of it.
             continue
         if surplus and len(decided.desired) >= decided.deployment.wanted:
             surplus -= 1

@@ -88,6 +88,8 @@ class State:
     """Whether the function's input says `overcommit: Yield`."""
     quotas: tuple[Quota, ...] = ()
     """What namespaces may hold, by the function's input."""
+    preempts: Mapping[str, int] = field(default_factory=dict)
+    """Values of the classes that preempt, by the function's input."""
     closed: bool = False
     """Whether the function's input is invalid: then nothing new may be placed anywhere."""
 

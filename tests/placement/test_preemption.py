@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from function.api import InferenceCluster, ModelDeployment, ModelReplica
 from function.api.fault import Malformed
 from function.api.inputs import ClusterConfig, SchedulerConfig
+from function.api.replica import parse
 from function.boundary import PlainDocument, Request
 from function.deployment.handler import run
+from function.verify import Decided, State, check
 from tests.cluster.build import Case as ClusterCase, replica as on_cluster
 from tests.support import build
 from tests.support.cases import ask, clusters
@@ -348,6 +351,78 @@ def test_the_cluster_names_who_gives_way() -> None:
     assert made.answer().status["givesWay"] == []
     made.input = {"publish": "Attributes", "charges": "Overcommitted"}
     assert "givesWay" not in made.answer().status, "it is off"
+
+
+# The independent checker
+
+
+def certified(ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain]) -> list[str]:
+    """The rules that a decision breaks."""
+
+    def parsed(replicas: list[Plain]) -> tuple[ModelReplica, ...]:
+        return tuple(parse(PlainDocument(replica)) for replica in replicas)
+
+    read = [InferenceCluster.parse(cluster) for cluster in fleet]
+    state = State(
+        {cluster.name: cluster for cluster in read},
+        parsed(listed),
+        yields=True,
+        preempts={"production": 1000},
+    )
+    existing = [
+        replica
+        for replica in parsed(listed)
+        if replica.deployment == ours["metadata"]["name"] and not replica.deleting
+    ]
+    decided = Decided(ModelDeployment.parse(ours), tuple(existing), parsed(desired))
+    return [violation.rule for violation in check(state, [decided])]
+
+
+CERTIFIED: list[tuple[str, Plain, list[Plain], list[Plain]]] = [
+    ("placed where another gives way", CHAT, arbitrating(a=1), [VICTIM]),
+    ("gives way", TRAIN, arbitrating(named(VICTIM), a=1), [VICTIM, waiting(CHAT, "a")]),
+    ("stays while somebody gives way", CHAT, arbitrating(a=1), [VICTIM, waiting(CHAT, "a")]),
+    ("gives way itself", CHAT, arbitrating(a=1), [running(TRAIN, "a", spare="0"), waiting(CHAT, "a")]),
+]
+
+
+@pytest.mark.parametrize(("reason", "ours", "fleet", "listed"), CERTIFIED, ids=[row[0] for row in CERTIFIED])
+def test_the_checker_certifies_it(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain]) -> None:
+    answer = asked(ours, fleet, listed)
+    assert certified(ours, fleet, listed, [*answer.replicas.values()]) == [], reason
+
+
+FORGED: list[tuple[str, Plain, list[Plain], list[Plain], list[Plain], str]] = [
+    ("it is not named", TRAIN, arbitrating(a=1), [VICTIM, waiting(CHAT, "a")], [], "Lost"),
+    ("nobody waits", TRAIN, arbitrating(named(VICTIM), a=1), [VICTIM], [], "Lost"),
+    (
+        "its note spares none",
+        TRAIN,
+        arbitrating(named(VICTIM), a=1),
+        [running(TRAIN, "a", spare="0"), waiting(CHAT, "a")],
+        [],
+        "Lost",
+    ),
+    (
+        "the pool is over and nobody may give way",
+        CHAT,
+        arbitrating(a=1),
+        [running(TRAIN, "a", spare="0")],
+        [waiting(CHAT, "a")],
+        "Overcommit",
+    ),
+    ("no label", CHAT, arbitrating(a=1), [VICTIM], [running(CHAT, "a", value=1000)], "Overcommit"),
+    ("the cluster does not arbitrate", CHAT, clusters(a=1), [VICTIM], [waiting(CHAT, "a")], "Overcommit"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours", "fleet", "listed", "desired", "rule"), FORGED, ids=[row[0] for row in FORGED]
+)
+def test_the_checker_finds_what_no_rule_allows(
+    reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain], rule: str
+) -> None:
+    assert rule in certified(ours, fleet, listed, desired), reason
 
 
 BAD: list[tuple[type[SchedulerConfig | ClusterConfig], Plain, str]] = [

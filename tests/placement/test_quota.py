@@ -187,6 +187,47 @@ def test_deployments_that_are_placed_in_one_order_keep_to_it_together() -> None:
     assert placed == {"first": 2, "second": 1}
 
 
+def starting(name: str, second: int, *, ready: bool = False) -> tuple[Plain, Plain]:
+    """A deployment of one replica, and that replica on cluster a, created at a second."""
+    parent = called(name, 1)
+    replica = build.replica(parent, "a", 0, pools="p0", ready=ready)
+    replica["metadata"]["creationTimestamp"] = f"2026-03-01T08:00:{second:02}Z"
+    return parent, replica
+
+
+PASSED: list[tuple[str, bool, Plain, str]] = [
+    ("the youngest gives way", False, {"overcommit": "Yield"}, "second"),
+    ("one that is Ready stays, and the other goes", True, {"overcommit": "Yield"}, "first"),
+    ("without Yield nobody does", False, {}, ""),
+]
+
+
+@pytest.mark.parametrize(("reason", "ready", "config", "leaves"), PASSED, ids=[row[0] for row in PASSED])
+def test_two_that_passed_a_quota_at_once(reason: str, config: Plain, leaves: str, *, ready: bool) -> None:
+    first, second = starting("first", 1), starting("second", 2, ready=ready)
+    listed = [first[1], second[1]]
+    for parent, replica in (first, second):
+        settings = config | under(quota("few", nodes=1))
+        answer = run(World(parent, clusters(a=4), listed, build.observed(replica), input=settings))
+        gone = parent["metadata"]["name"] == leaves
+        assert (not answer.replicas) == gone, reason
+        events = [text for _, kind, text in answer.events if kind == "ReplicaOverQuota"]
+        name = replica["metadata"]["name"]
+        text = "Removing 1 replica, gave way where deployments passed a quota at once (quota few): a/"
+        assert events == [f"{text}{name}"] * gone, reason
+
+
+def test_a_deployment_under_a_quota_reads_all_replicas_until_its_own_were_ready() -> None:
+    """Who passed it at once is seen of all that are under it."""
+    for ready in (False, True):
+        parent, replica = starting("first", 1, ready=ready)
+        settings = {"overcommit": "Yield"} | under(quota("few", nodes=1))
+        world = World(parent, None, None, build.observed(replica), input=settings)
+        answer = run(world.but(more={"cluster/a": clusters(a=4), "own-replicas/first": [replica]}))
+        names = {needed["name"] for needed in answer.requirements}
+        assert ("fleet-replicas" in names) is not ready
+
+
 BAD = [
     ({"atMost": {}}, "expected nodes, devices, replicas or centsPerHour"),
     ({"atMost": {"nodes": -1}}, "greater than or equal to 0"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
-from function.boundary import PlainDocument, Request, Response
+from function.boundary import PlainDocument, Request, Response, Result
 from function.cluster.publish import charge, flag
 from function.deployment.handler import run
 from tests.support import build
@@ -55,6 +55,8 @@ class Race:
     """The clusters as they stand, with what they published of their charges."""
     answers: dict[str, Response] = field(default_factory=dict)
     """The latest answer to each deployment."""
+    results: list[Result] = field(default_factory=list)
+    """Every event of the episode."""
 
     def __post_init__(self) -> None:
         """Draw the fleet."""
@@ -157,6 +159,7 @@ class Race:
             )
         )
         self.answers[name] = answer
+        self.results += answer.results
         for key, manifest in observed.items():
             if key not in answer.desired:
                 self._give_up(manifest)

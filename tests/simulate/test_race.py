@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulate.race import Race
+from tests.simulate.race import Race, held, is_ready
+from tests.support import build
 from tests.support.scale import count
 
 EPISODES = range(count(12, 600, 3_000))
@@ -51,6 +52,34 @@ def test_with_yield_no_pool_stays_overcommitted_and_no_ready_replica_goes(
         assert not race.crowded(), seed
         assert not race.ready_removed, seed
     assert happened or settings != YIELD, "nothing was ever overcommitted: the test would prove nothing"
+
+
+@pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
+def test_a_quota_that_was_passed_at_once_is_kept_at_rest(coordination: str) -> None:
+    """Every replica is of one namespace. The youngest that never was Ready gives way, and stays away.
+
+    Those that turned Ready before anybody saw it stay: what runs is not taken away for a quota.
+    """
+    limit, happened, mended = 3, 0, 0
+    quota = {"name": "few", "namespaces": [build.NAMESPACE], "atMost": {"nodes": limit}}
+    settings = {"quotas": [quota], "coordination": coordination}
+    for seed in EPISODES:
+        without = Race(seed, settings, churn=True).play()
+        happened += nodes_held(without) > limit
+        race = Race(seed, YIELD | settings, churn=True).play()
+        mended += any(result.reason == "ReplicaOverQuota" for result in race.results)
+        starting = [
+            one for name, one in race.replicas.items() if name not in race.dying and not is_ready(one)
+        ]
+        assert nodes_held(race) <= limit or not starting, seed
+        assert not race.crowded(), seed
+        assert not race.ready_removed, seed
+    assert (happened and mended) or coordination != "None", "the test would prove nothing"
+
+
+def nodes_held(race: Race) -> int:
+    """Nodes that living replicas hold."""
+    return sum(held(replica)[2] for name, replica in race.replicas.items() if name not in race.dying)
 
 
 def test_with_global_order_alone_no_pool_is_ever_overcommitted_while_deployments_start() -> None:

@@ -69,6 +69,11 @@ def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
         frozenset(unreadable),
         yields=settings is not None and settings.overcommit == "Yield",
         quotas=settings.quotas if settings is not None else (),
+        preempts={
+            listed.name: listed.value
+            for listed in (settings.priority_classes if settings is not None else ())
+            if listed.preempts
+        },
         closed=settings is None,
     )
 

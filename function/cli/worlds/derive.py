@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api import replica as replica_api
 from function.api.declared_cluster import DEFAULT_NODES
-from function.api.model import mapping, whole
+from function.api.model import mapping, mappings, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
@@ -57,6 +57,8 @@ class Completed:
     assumptions: list[Assumption] = field(default_factory=list)
     accounting: str | None = None
     """What is published of pools that do not say how they are charged."""
+    arbitrate: bool = False
+    """Whether clusters say who gives way to replicas that preempt."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """Pools whose class is not in the files, by object and field: they do not tell their devices."""
 
@@ -149,6 +151,8 @@ def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
         status = {**status, "gpuPools": derived}
         what = "no pools: derived from nodePools and their classes"
         into.assumptions.append(Assumption(manifest.name, ("publishes", "publish"), what))
+    if into.arbitrate and isinstance(status, dict):
+        status = {"givesWay": [], **status}
     into.clusters.append({**content, "status": status})
 
 
@@ -225,11 +229,42 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
     return {**cluster, "status": {**status, "gpuPools": charge(_name_of(cluster), stated, replicas)}}
 
 
+def arbitrated(
+    clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], set[str]]:
+    """Return the clusters with who gives way on those that arbitrate, and those on which nobody has to.
+
+    On the latter a replica that preempts has its nodes.
+    """
+    arbitrating = {
+        _name_of(cluster)
+        for cluster in clusters
+        if isinstance(mapping(cluster.get("status")).get("givesWay"), list)
+    }
+    if not arbitrating:
+        return clusters, set()
+    from function.cluster.publish import victims  # noqa: PLC0415 - only where a class preempts
+
+    parsed = [replica_api.parse(PlainDocument(replica)) for replica in replicas]
+    made, calm = [], set()
+    for cluster in clusters:
+        name, status = _name_of(cluster), mapping(cluster.get("status"))
+        if name in arbitrating:
+            named, over = victims(name, mappings(status.get("gpuPools")), parsed)
+            made.append({**cluster, "status": {**status, "givesWay": named}})
+            calm |= set() if over else {name}
+        else:
+            made.append(cluster)
+    return made, calm
+
+
 def complete_all(manifests: Manifests) -> Completed:
     """Complete every cluster of the files, in the order of their names. Raises BadInput."""
     classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
     configs = manifests["ClusterConfig"]
-    completed = Completed(accounting=configs[0].content.get("accounting") if configs else None)
+    stated = configs[0].content if configs else {}
+    arbitrate = stated.get("preemption") == "Arbitrate"
+    completed = Completed(accounting=stated.get("accounting"), arbitrate=arbitrate)
     for manifest in sorted(manifests["InferenceCluster"], key=lambda manifest: manifest.name):
         _complete(manifest, completed, classes)
     return completed

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.model import mapping
 from function.api.names import KEY_ANNOTATION
+from function.api.replica import PREEMPTING_LABEL, WAS_READY_ANNOTATION
 from function.cli.text import track
+from function.cli.worlds.derive import arbitrated
 from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
 from function.deployment.forecast import NO_PRICE, Price
 
@@ -67,7 +69,8 @@ def settle(world: World) -> Simulation:
     while len(rounds) < ROUNDS:
         rounds.append(one_round(world))
         following = after(world, rounds[-1])
-        if (following.replicas, following.endpoints) == (world.replicas, world.endpoints):
+        stands = (following.replicas, following.endpoints, following.clusters)
+        if stands == (world.replicas, world.endpoints, world.clusters):
             return Simulation(tuple(rounds), world, settled=True)
         world = following
     return Simulation(tuple(rounds), world, settled=False)
@@ -82,7 +85,16 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
         remaining = (changed.get(_key(before), before) for before in objects if not is_deleting(before))
         stand[kind] = [now for now in remaining if now is not None]
         stand[kind] += [resource for resource in made if resource["kind"] == kind]
-    return replace(world, replicas=stand["ModelReplica"], endpoints=stand["ModelEndpoint"])
+    clusters, calm = arbitrated(world.clusters, stand["ModelReplica"])
+    replicas = [_served(replica, calm) for replica in stand["ModelReplica"]]
+    return replace(world, clusters=clusters, replicas=replicas, endpoints=stand["ModelEndpoint"])
+
+
+def _served(replica: JsonObject, calm: set[str]) -> JsonObject:
+    """A replica that preempts, Ready once nobody has to give way on its cluster any more."""
+    preempts = PREEMPTING_LABEL in mapping(mapping(replica.get("metadata")).get("labels"))
+    waits = preempts and "status" not in replica
+    return {**replica, "status": READY} if waits and replica["spec"].get("clusterName") in calm else replica
 
 
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
@@ -107,21 +119,36 @@ def _key(plain: JsonObject) -> ObjectKey:
 
 
 def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
-    """Write the desired spec and labels over an object; Crossplane keeps the rest, and so its name."""
+    """Write desired spec, labels and notes over an object; Crossplane keeps the rest, and so its name."""
     metadata = observed.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **(desired["metadata"].get("labels") or {})}
-    updated = {**observed, "metadata": {**metadata, "labels": labels}, "spec": desired.get("spec")}
+    noted = {name: text for name, text in _noted(desired).items() if name != WAS_READY_ANNOTATION}
+    annotations = {"annotations": {**_noted(observed), **noted}} if noted else {}
+    updated = {
+        **observed,
+        "metadata": {**metadata, "labels": labels, **annotations},
+        "spec": desired.get("spec"),
+    }
     return observed if updated == observed else updated
 
 
+def _noted(plain: JsonObject) -> JsonObject:
+    return mapping(mapping(plain.get("metadata")).get("annotations"))
+
+
 def _made(planned: Planned) -> Iterator[JsonObject]:
-    """The objects that were not there before, as they stand once they are Ready."""
+    """The objects that were not there before, as they stand once they are Ready.
+
+    A replica that preempts is not yet: others give way first.
+    """
     uid = planned.manifest.metadata.get("uid")
     owned = {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
     for key, desired in sorted(planned.response.desired.items()):
         if key not in planned.request.observed:
-            metadata = {**desired.resource["metadata"], "annotations": {KEY_ANNOTATION: key}, **owned}
-            yield {**desired.resource, "metadata": metadata, "status": READY}
+            annotations = {**_noted(desired.resource), KEY_ANNOTATION: key}
+            metadata = {**desired.resource["metadata"], "annotations": annotations, **owned}
+            preempts = PREEMPTING_LABEL in mapping(metadata.get("labels"))
+            yield {**desired.resource, "metadata": metadata, **({} if preempts else {"status": READY})}
 
 
 # Compare two simulations: what a change moves, what gets stuck, which endpoints disappear.
