@@ -60,12 +60,10 @@ def test_a_quota_that_was_passed_at_once_is_kept_at_rest(coordination: str) -> N
 
     Those that turned Ready before anybody saw it stay: what runs is not taken away for a quota.
     """
-    limit, happened, mended = 3, 0, 0
+    limit, mended = 3, 0
     quota = {"name": "few", "namespaces": [build.NAMESPACE], "atMost": {"nodes": limit}}
     settings = {"quotas": [quota], "coordination": coordination}
     for seed in EPISODES:
-        without = Race(seed, settings, churn=True).play()
-        happened += nodes_held(without) > limit
         race = Race(seed, YIELD | settings, churn=True).play()
         mended += any(result.reason == "ReplicaOverQuota" for result in race.results)
         starting = [
@@ -74,7 +72,7 @@ def test_a_quota_that_was_passed_at_once_is_kept_at_rest(coordination: str) -> N
         assert nodes_held(race) <= limit or not starting, seed
         assert not race.crowded(), seed
         assert not race.ready_removed, seed
-    assert (happened and mended) or coordination != "None", "the test would prove nothing"
+    assert mended or coordination != "None", "it was never passed: the test would prove nothing"
 
 
 def nodes_held(race: Race) -> int:
