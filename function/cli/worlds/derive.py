@@ -231,10 +231,10 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
 
 def arbitrated(
     clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], set[str]]:
+) -> tuple[list[dict[str, Any]], set[str] | None]:
     """Return the clusters with who gives way on those that arbitrate, and those on which nobody has to.
 
-    On the latter a replica that preempts has its nodes.
+    On the latter a replica that preempts has its nodes. None where no cluster arbitrates.
     """
     arbitrating = {
         _name_of(cluster)
@@ -242,7 +242,7 @@ def arbitrated(
         if isinstance(mapping(cluster.get("status")).get("givesWay"), list)
     }
     if not arbitrating:
-        return clusters, set()
+        return clusters, None
     from function.cluster.publish import victims  # noqa: PLC0415 - only where a class preempts
 
     parsed = [replica_api.parse(PlainDocument(replica)) for replica in replicas]

@@ -85,16 +85,24 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
         remaining = (changed.get(_key(before), before) for before in objects if not is_deleting(before))
         stand[kind] = [now for now in remaining if now is not None]
         stand[kind] += [resource for resource in made if resource["kind"] == kind]
-    clusters, calm = arbitrated(world.clusters, stand["ModelReplica"])
-    replicas = [_served(replica, calm) for replica in stand["ModelReplica"]]
+    replicas = [_with_uid(replica) for replica in stand["ModelReplica"]]
+    clusters, calm = arbitrated(world.clusters, replicas)
+    replicas = [_served(one, calm) for one in (stand["ModelReplica"] if calm is None else replicas)]
     return replace(world, clusters=clusters, replicas=replicas, endpoints=stand["ModelEndpoint"])
 
 
-def _served(replica: JsonObject, calm: set[str]) -> JsonObject:
+def _with_uid(replica: JsonObject) -> JsonObject:
+    """A replica with a uid, which files have not: a cluster names by it who gives way."""
+    metadata = mapping(replica.get("metadata"))
+    return {**replica, "metadata": {"uid": "/".join(identity_of(replica)), **metadata}}
+
+
+def _served(replica: JsonObject, calm: set[str] | None) -> JsonObject:
     """A replica that preempts, Ready once nobody has to give way on its cluster any more."""
     preempts = PREEMPTING_LABEL in mapping(mapping(replica.get("metadata")).get("labels"))
     waits = preempts and "status" not in replica
-    return {**replica, "status": READY} if waits and replica["spec"].get("clusterName") in calm else replica
+    at_rest = replica["spec"].get("clusterName") in (calm or ())
+    return {**replica, "status": READY} if waits and at_rest else replica
 
 
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
