@@ -68,9 +68,9 @@ class Verdict:
         return "\n".join([*lines, *map(str, self.violations)]) + "\n"
 
 
-def judge(history: History) -> Verdict:
-    """Judge all of a recording."""
-    court = _Court(history)
+def judge(history: History, window: float = WINDOW) -> Verdict:
+    """Judge all of a recording. `window`: seconds that a reconcile may take, from its snapshot to its end."""
+    court = _Court(history, window)
     court.replicas()
     court.endpoints()
     court.identities()
@@ -84,8 +84,8 @@ def judge(history: History) -> Verdict:
 class _Court:
     """One recording before its judge."""
 
-    def __init__(self, history: History) -> None:
-        self.history = history
+    def __init__(self, history: History, window: float) -> None:
+        self.history, self.window = history, window
         self.verdict = Verdict()
         self.clusters: dict[str, list[Life]] = defaultdict(list)
         for cluster in history.of("InferenceCluster"):
@@ -135,7 +135,7 @@ class _Court:
         for life in self.history.of("ModelReplica"):
             replicas[life.name].append(life)
         for life, removed in self._leavers("ModelEndpoint"):
-            reason = _withdrawn(replicas[life.name], removed)
+            reason = _withdrawn(replicas[life.name], removed, self.window)
             self.verdict.counts[f"ModelEndpoint: {reason or 'without a reason'}"] += 1
             if not reason:
                 self._violates("R2", life, removed, "withdrawn, and its replica was never seen not Ready")
@@ -177,7 +177,7 @@ class _Court:
     def _budget(self, life: Life, version: Version, out: int) -> None:
         """Judge how many are out of service by a rollout, this one included."""
         owner = self.history.lives.get(life.owner)
-        versions = [] if owner is None else [*owner.during(version.at - WINDOW, version.at)]
+        versions = [] if owner is None else [*owner.during(version.at - self.window, version.at)]
         budgets = [_budget_of(plain) for plain in versions]
         if not budgets or None in budgets:
             return
@@ -222,11 +222,20 @@ class _Court:
                 owner = self.history.lives[life.owner]
                 if life.last["spec"].get("managementPolicies") == ["Observe"]:
                     self.verdict.counts[f"{kind}: only observed"] += 1
-                elif _generation(owner.before(removed.turn)) > _generation(owner.before(life.began.turn)):
+                elif self._was_edited(owner, life.began, removed):
                     self.verdict.counts[f"{kind}: its owner was edited"] += 1
                 else:
                     self.verdict.counts[f"{kind}: without a reason"] += 1
                     self._violates("R6", life, removed, "it left, and its owner neither left nor was edited")
+        self._manifests()
+
+    @staticmethod
+    def _was_edited(owner: Life, since: Version, until: Version) -> bool:
+        """Whether the spec of an owner was another one at any moment between two."""
+        stated = _stated(owner.before(until.turn))
+        return any(_stated(plain) != stated for plain in owner.during(since.at, until.at))
+
+    def _manifests(self) -> None:
         for life in self.history.of("Object"):
             for version in life.versions[1:]:
                 if _identity(version.plain) != _identity(life.began.plain):
@@ -244,7 +253,7 @@ class _Case:
 
     @property
     def start(self) -> float:
-        return self.removed.at - WINDOW
+        return self.removed.at - self.court.window
 
     @property
     def spec(self) -> Plain:
@@ -310,17 +319,19 @@ class _Case:
 
     def is_replaced(self) -> bool:
         """Whether another one was created after it; or the recording ends, or the wish changed."""
-        end = self.removed.at + WINDOW
+        end = self.removed.at + self.court.window
         after = [
             life
             for life in self.court.siblings[self.life.owner]
             if self.removed.turn < life.began.turn and life.began.at <= end
         ]
-        later = [version for version in self.owner.versions if self.removed.at <= version.at <= end]
-        edited = {_generation(version.plain) for version in later} - {
-            _generation(self.owner.before(self.removed.turn))
-        }
-        return bool(after) or end > self.court.history.until or bool(edited)
+        wish = _stated(self.owner.before(self.removed.turn))
+        edited = any(
+            _stated(version.plain) != wish
+            for version in self.owner.versions
+            if self.removed.at <= version.at <= end
+        )
+        return bool(after) or end > self.court.history.until or edited
 
     def is_mismatched(self) -> bool:
         """Reason 3: it no longer matches, and is replaced."""
@@ -357,7 +368,7 @@ class _Case:
             if not (owner.last["spec"].get("placement") or {}).get("priorityClassName"):
                 continue
             for life in siblings:
-                near = abs(life.began.at - self.removed.at) <= WINDOW
+                near = abs(life.began.at - self.removed.at) <= self.court.window
                 if near and life.last["spec"]["clusterName"] == self.spec["clusterName"]:
                     return True
         return False
@@ -451,7 +462,9 @@ def _pinned(spec: Plain) -> dict[tuple[str, str], str]:
 
 
 def _published(cluster: Plain) -> list[Plain]:
-    return list((cluster.get("status") or {}).get("gpuPools") or [])
+    """Return the pools that a cluster publishes, without what nobody can read."""
+    rows = (cluster.get("status") or {}).get("gpuPools") or []
+    return [row for row in rows if isinstance(row, dict) and "name" in row]
 
 
 def _devices(cluster: Plain, pools: set[str]) -> list[Any]:
@@ -511,16 +524,16 @@ def _budget_of(deployment: Plain) -> int | None:
     return budget if isinstance(budget, int) else None
 
 
-def _withdrawn(replicas: list[Life], removed: Version) -> str:
+def _withdrawn(replicas: list[Life], removed: Version, window: float) -> str:
     """Return why an endpoint was withdrawn, "" without a reason. Its replica may leave a moment later."""
     for life in replicas:
         if (
             life.removed is not None
             and life.began.at <= removed.at
-            and life.removed.at <= removed.at + WINDOW
+            and life.removed.at <= removed.at + window
         ):
             return "its replica leaves"
-        versions = life.during(removed.at - WINDOW, removed.at)
+        versions = life.during(removed.at - window, removed.at)
         if any(_condition(plain, "Ready").get("status") == "False" for plain in versions):
             return "its replica is not Ready"
     return "" if replicas else "there is no replica"
@@ -544,6 +557,12 @@ def _condition(plain: Plain, kind: str) -> Plain:
 
 def _generation(plain: Plain) -> int:
     return int(plain["metadata"].get("generation") or 0)
+
+
+def _stated(plain: Plain) -> Plain:
+    """Return a spec without what Crossplane keeps there: references are no edit, and raise generations."""
+    kept = ("crossplane", "resourceRefs")
+    return {key: value for key, value in plain["spec"].items() if key not in kept}
 
 
 def _key(replica: Life) -> str:

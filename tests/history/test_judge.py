@@ -121,6 +121,12 @@ def chained() -> Play:
     return play
 
 
+def referring(play: Play) -> None:
+    """Crossplane notes in the spec what it composes, which raises the generation."""
+    spec = play.objects["ModelReplica", "chat-1"]["spec"]
+    play.write("ModelReplica", "chat-1", spec=spec | {"crossplane": {"resourceRefs": [{"name": "serves"}]}})
+
+
 def managed(name: str = "chat", provider: str = "use1") -> dict[str, object]:
     manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}}
     return {"forProvider": {"manifest": manifest}, "providerConfigRef": {"name": provider}}
@@ -332,6 +338,12 @@ BROKEN = [
         "an Object leaves, and its owner stands as it did",
         chained,
         lambda play: play.remove("Object", "serves"),
+        "R6",
+    ),
+    Case(
+        "an Object leaves, and references of its owner are all that changed",
+        chained,
+        acts(referring, lambda play: play.remove("Object", "serves")),
         "R6",
     ),
     Case(

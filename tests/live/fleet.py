@@ -124,6 +124,21 @@ def make_ready(plane: ControlPlane, manifests: list[Plain], *, ready: bool = Tru
         plane.publish({**item, "status": {"conditions": [ready_condition(ready=ready)]}})
 
 
+def say_ready(plane: ControlPlane, replica: Plain, *, ready: bool = True) -> None:
+    """Say as its controller would whether a replica is Ready, of the generation that it has now."""
+    metadata = replica["metadata"]
+    standing = plane.get("ModelReplica", metadata["name"], metadata["namespace"])
+    assert standing is not None, f"ModelReplica {metadata['name']} is gone"
+    row = ready_condition(ready=ready) | {"observedGeneration": standing["metadata"]["generation"]}
+    plane.publish({**standing, "status": {"conditions": [row]}})
+
+
+def image(replica: Plain) -> str:
+    """The image of the first engine of a replica."""
+    template = replica["spec"]["engines"][0]["members"][0]["template"]
+    return str(template["spec"]["containers"][0]["image"])
+
+
 def current(plane: ControlPlane, deployment: Plain) -> Plain:
     """The deployment as it stands. Fails when it is gone."""
     deployed = plane.get("ModelDeployment", name_of(deployment), deployment["metadata"]["namespace"])

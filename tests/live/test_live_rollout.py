@@ -40,34 +40,20 @@ def deployment(name: str, replicas: int, image: str, placement: Plain, labels: P
     return made
 
 
-def say(plane: ControlPlane, replica: Plain, *, ready: bool = True) -> None:
-    """Say of a replica as its controller would whether it is Ready, of the generation that it has now."""
-    current = plane.get("ModelReplica", name_of(replica), NAMESPACE)
-    assert current is not None
-    said = {"type": "Ready", "status": str(ready), "reason": "Played", "lastTransitionTime": fleet.SINCE}
-    said["observedGeneration"] = current["metadata"]["generation"]
-    plane.publish({**current, "status": {"conditions": [said]}})
-
-
 def serving(plane: ControlPlane, made: Plain) -> list[Plain]:
     """Create a deployment and make its replicas serve."""
     plane.apply(made)
     standing = fleet.until_placed(plane, made, made["spec"]["replicas"])
     for replica in standing:
-        say(plane, replica)
+        fleet.say_ready(plane, replica)
     fleet.until_reason(plane, made, "AllReplicasUpdated", "ReplicasUpdated")
     return standing
-
-
-def image(replica: Plain) -> str:
-    template = replica["spec"]["engines"][0]["members"][0]["template"]
-    return str(template["spec"]["containers"][0]["image"])
 
 
 def updated(plane: ControlPlane, made: Plain, wanted: str) -> dict[str, Plain]:
     """The replicas of a deployment that have an image, by name."""
     manifests = fleet.replicas(plane, made)
-    return {name_of(replica): replica for replica in manifests if image(replica) == wanted}
+    return {name_of(replica): replica for replica in manifests if fleet.image(replica) == wanted}
 
 
 def until_updated(plane: ControlPlane, made: Plain, wanted: str, count: int) -> dict[str, Plain]:
@@ -120,7 +106,7 @@ def serve_the_next(plane: ControlPlane, made: Plain, served: set[str]) -> set[st
     (name,) = following.keys() - served
     if len(following) < made["spec"]["replicas"]:
         until_paused(plane, made, name)
-    say(plane, following[name])
+    fleet.say_ready(plane, following[name])
     return {name}
 
 
@@ -132,7 +118,7 @@ def test_an_image_that_does_not_start_stops_at_the_first_replica_and_is_taken_ba
     with day.step("edit the image, the first one does not start", "RolloutPaused names it"):
         clusters.apply(edited)
         (first,) = until_updated(clusters, edited, NEW, 1).values()
-        say(clusters, first, ready=False)
+        fleet.say_ready(clusters, first, ready=False)
         until_paused(clusters, edited, name_of(first))
     # A label waits for nobody: whoever has this one was looked at after the first replica failed.
     clusters.apply(deployment("stopped", 3, NEW, ONE, {"seen": "again"}))
@@ -166,6 +152,6 @@ def test_a_drained_replica_leaves_when_its_replacement_serves(clusters: ControlP
     (replacement,) = [replica for replica in manifests if name_of(replica) != name_of(old)]
     assert replacement["spec"]["clusterName"] != old["spec"]["clusterName"]
     with day.step("the second one serves", "the drained one leaves"):
-        say(clusters, replacement)
+        fleet.say_ready(clusters, replacement)
         (left,) = fleet.until_placed(clusters, made, 1)
     assert name_of(left) == name_of(replacement)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from function.api.names import RECONCILE_ANNOTATION
-from tests.live import fleet
+from tests.live import faults, fleet
 from tests.live.function_log import FunctionLog
 from tests.live.plane import name_of, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.live.day import Day
     from tests.live.plane import ControlPlane, Plain
 
@@ -26,17 +21,6 @@ pytestmark = pytest.mark.live
 NAMESPACE = "yield"
 IN_FLIGHT = 3.0
 """Seconds in which Crossplane takes its snapshot and calls the function, which does not answer yet."""
-
-
-@contextmanager
-def silent(living: ControlPlane) -> Iterator[None]:
-    """Keep the function from answering: calls arrive and wait."""
-    process = int((living.state / "pids" / "function").read_text())
-    os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process, signal.SIGCONT)
 
 
 def request(living: ControlPlane, deployment: Plain, token: str) -> None:
@@ -82,7 +66,7 @@ def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
     stays, leaves = sorted(pair, key=lambda manifest: seniority(replicas[name_of(manifest)]))
     until(lambda: at_rest(living, pair), "both at rest")
     log = FunctionLog(living)
-    with silent(living):
+    with faults.hung(living, "function"):
         shrink(living, cluster)
         request(living, leaves, "1")
         time.sleep(IN_FLIGHT)

@@ -10,6 +10,7 @@ a pod: the kubelet is played (`Kubelet`).
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -95,12 +96,14 @@ def running(living: ControlPlane) -> Iterator[None]:
 @contextmanager
 def _process(living: ControlPlane, name: str, words: list[str], more: dict[str, str]) -> Iterator[None]:
     environment = {**os.environ, "KUBECONFIG": str(living.state / "admin.kubeconfig"), **more}
-    log = (living.state / "logs" / f"{name}.log").open("wb")
+    log, pid = (living.state / "logs" / f"{name}.log").open("wb"), living.state / "pids" / name
     with log, subprocess.Popen(words, stdout=log, stderr=log, env=environment) as process:
+        pid.write_text(str(process.pid))
         try:
             yield
         finally:
-            process.kill()
+            os.kill(int(pid.read_text()), signal.SIGKILL)  # It may have been started again since.
+            pid.unlink()
 
 
 def _definitions(living: ControlPlane) -> None:
