@@ -240,6 +240,7 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "snapshot": (("snapshot", "nowhere"),),
     "reconcile": (("reconcile", "--nothing"),),
     "serve": (("serve", "--nothing"),),
+    "history": (("history", "--nothing"),),
     "ui": (("ui", "--nothing"),),
     "cluster": (("cluster", "gpu-east", "nowhere"),),
     "completion": (("completion", "none"),),

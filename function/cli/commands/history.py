@@ -44,7 +44,6 @@ def history(deployment: str, source: Source, recordings: tuple[str, ...], output
     too (kubectl get events -A -o yaml). What none of them keeps is not shown: a condition has only its last
     change.
 
-    \b
     Exit codes: 0 shown, 1 bad input.
 
     \b
