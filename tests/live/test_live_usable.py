@@ -48,10 +48,10 @@ def add_nodes(plane: ControlPlane, first: int, last: int) -> None:
         plane.request("POST", SLICES, {**content, "metadata": {"name": slice_name(content)}})
 
 
-def turn(plane: ControlPlane, node: str, ready: str, **more: Any) -> None:
+def turn(plane: ControlPlane, node: str, ready: str, beat: str = fleet.SINCE, **more: Any) -> None:
     """Say whether a node is Ready, as its kubelet does, or the node controller where that is silent."""
     row = {"type": "Ready", "status": ready, "lastTransitionTime": fleet.SINCE}
-    row |= {"lastHeartbeatTime": fleet.SINCE, "reason": "Played", "message": ""}
+    row |= {"lastHeartbeatTime": beat, "reason": "Played", "message": ""}
     workload.patch(plane, f"/api/v1/nodes/{node}/status", {"status": {"conditions": [row], **more}})
 
 
