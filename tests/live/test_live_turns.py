@@ -1,7 +1,8 @@
 """A full fleet of a low class, then deployments of one that preempts: as few give way as are needed.
 
-The clusters are those of the InferenceCluster handler, with provider-kubernetes. Replicas have no pods: the
-test says that one is Ready once its cluster has a node for it, as a kubelet would.
+It comes after `test_live_routing`, which posts CRDs that are installed here too. The clusters are those of
+the InferenceCluster handler, with provider-kubernetes. Replicas have no pods: the test says that one is Ready
+once its cluster has a node for it, as a kubelet would.
 """
 
 from __future__ import annotations
