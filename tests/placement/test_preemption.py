@@ -15,56 +15,22 @@ from function.deployment.handler import run
 from function.verify import Decided, State, check
 from tests.cluster.build import Case as ClusterCase, replica as on_cluster
 from tests.support import build
-from tests.support.cases import ask, clusters
+from tests.support.cases import clusters
 from tests.support.drive import Answer, of_core
+from tests.support.preempting import (
+    CHAT,
+    CLASSES,
+    LABEL,
+    ON,
+    PREFIX,
+    SPARE,
+    arbitrating,
+    of,
+    running,
+    waiting,
+)
 
 Plain = dict[str, Any]
-CLASSES = [
-    {"name": "production", "value": 1000, "preempts": True},
-    {"name": "standard", "value": 100},
-    {"name": "batch", "value": 10},
-]
-ON = {"overcommit": "Yield", "priorityClasses": CLASSES}
-PREFIX = "modelplane.ai/"
-LABEL, SPARE = f"{PREFIX}preempting", f"{PREFIX}spare"
-LATE = "2026-03-02T00:00:00Z"
-
-
-def arbitrating(*named: Plain, **nodes: int) -> list[Plain]:
-    """Clusters that arbitrate; the first names some who give way."""
-    fleet = clusters(**nodes)
-    for cluster in fleet:
-        cluster["status"]["givesWay"] = []
-    fleet[0]["status"]["givesWay"] = [*named]
-    return fleet
-
-
-def of(name: str, class_name: str | None = "production", replicas: int = 1, **more: Any) -> Plain:
-    made = ask(replicas, **more)
-    made["metadata"] |= {"name": name, "uid": build.uid(name)}
-    if class_name is not None:
-        made["spec"].setdefault("placement", {})["priorityClassName"] = class_name
-    return made
-
-
-def running(
-    parent: Plain, cluster: str, index: int = 0, value: int | None = 10, spare: str = "all", **more: Any
-) -> Plain:
-    """A replica, Ready unless said otherwise, with the notes of its deployment."""
-    made = build.replica(parent, cluster, index, pools="p0", ready=more.pop("ready", True), **more)
-    name = next((listed["name"] for listed in CLASSES if listed["value"] == value), "")
-    if value is not None:
-        noted = {"priority-class": name, "priority": str(value), "spare": spare}
-        made["metadata"]["annotations"] = {PREFIX + key: text for key, text in noted.items() if text}
-    return made
-
-
-def waiting(parent: Plain, cluster: str, index: int = 0) -> Plain:
-    """A replica that preempts."""
-    made = running(parent, cluster, index, 1000, "0", ready=False)
-    made["metadata"]["labels"][LABEL] = "true"
-    made["metadata"]["creationTimestamp"] = LATE
-    return made
 
 
 def asked(ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain | None = None) -> Answer:
@@ -85,7 +51,7 @@ def placed_on(answer: Answer) -> list[str]:
     return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
 
 
-CHAT, TRAIN, WEB = of("chat"), of("train", "batch"), of("web", "standard")
+TRAIN, WEB = of("train", "batch"), of("web", "standard")
 
 
 def test_it_is_placed_where_the_least_is_lost_and_says_so() -> None:

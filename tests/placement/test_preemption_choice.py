@@ -7,10 +7,10 @@ from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.placement.test_preemption import CHAT, ON, PREFIX, arbitrating, of, running
 from tests.support import build, scale
 from tests.support.cases import ask
 from tests.support.drive import run
+from tests.support.preempting import CHAT, ON, PREFIX, arbitrating, of, running
 from tests.support.world import World
 
 if TYPE_CHECKING:
