@@ -98,12 +98,23 @@ def lint(plain: Plain) -> str:
     return "; ".join(str(issue.finding) for issue in manifests.issues if issue.finding.code != SELECTOR)
 
 
+def as_sent(value: Any) -> Any:
+    """A value as kubectl and Argo CD send it: Go writes 2.0 as 2."""
+    if isinstance(value, dict):
+        return {key: as_sent(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [as_sent(child) for child in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def answer_of(plane: ControlPlane, plain: Plain) -> str:
     """Why the API server refuses an object, "" where it takes it."""
     namespace = NAMESPACE if shipped()[plain["kind"]].namespaced else ""
     try:
         plane.request(
-            "POST", f"{path(plain['kind'], namespace=namespace)}?dryRun=All&fieldValidation=Strict", plain
+            "POST",
+            f"{path(plain['kind'], namespace=namespace)}?dryRun=All&fieldValidation=Strict",
+            as_sent(plain),
         )
     except Refused as refusal:
         return str(refusal) or "refused"
