@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from example.caller import ROOT
 from tests.live import install, plane, workload
 from tests.live.day import FOLDER, Day
 from tests.live.scene import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 BROUGHT = (" configuration/", " xrd/")
 """What install.md waits for that the Configuration brings. A Function installed by hand has another name."""
+RECORDING = FOLDER / f"{plane.version()}.jsonl"
+"""What happened in the control plane, from its start on."""
 LINES, WIDTH = 12, 400
 """How much of the end of each log is shown when something failed."""
 
@@ -40,6 +47,25 @@ def day() -> Iterator[Day]:
     recorded.write(FOLDER / f"{plane.version()}.json")
 
 
+@contextmanager
+def recorded(started: plane.ControlPlane) -> Iterator[None]:
+    """With HISTORY=1, record all that happens to our kinds, in a process of its own.
+
+    `test_the_history` judges it.
+    """
+    if not os.environ.get("HISTORY"):
+        yield
+        return
+    words = (sys.executable, "-m", "tests.history", "--record", str(RECORDING))
+    RECORDING.parent.mkdir(parents=True, exist_ok=True)
+    kubeconfig = str(started.state / "admin.kubeconfig")
+    with subprocess.Popen([*words, "--kubeconfig", kubeconfig], cwd=ROOT) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
 @pytest.fixture(scope="session")
 def bare_plane() -> Iterator[plane.ControlPlane]:
     """A control plane with nothing installed; skipped where there cannot be one."""
@@ -49,10 +75,19 @@ def bare_plane() -> Iterator[plane.ControlPlane]:
     started = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", "--enable-operations"))
     try:
         started.up(rbac=True)
-        yield started
+        with recorded(started):
+            yield started
     finally:
         if not os.environ.get("KEEP"):
             started.down()
+
+
+@pytest.fixture(scope="session")
+def recording() -> Path:
+    """The file with all that has happened in the control plane so far; skipped where nobody asked for it."""
+    if not os.environ.get("HISTORY"):
+        pytest.skip("nothing is recorded: HISTORY=1 asks for it")
+    return RECORDING
 
 
 @pytest.fixture(scope="session")

@@ -9,17 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-import structlog
-import yaml
 
-from example.caller import ROOT
 from function.cluster.names import GUARD
-from function.runner import Function
 from tests.cluster.build import cluster, inference_class
 from tests.replica.provider import observed
 from tests.routing.build import endpoint, gateway, service
 from tests.support import build
-from tests.support.crossplane import DYING, VERSIONS, WATCHING, ControlPlane, Name, Step
+from tests.support.crossplane import DYING, VERSIONS, WATCHING, ControlPlane, Name, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,18 +34,6 @@ LOADING = 30.0
 """Seconds until a replica of a burst is Ready."""
 
 
-def pipelines(kinds: Sequence[str]) -> dict[str, list[Step]]:
-    """Return the pipelines of the shipped Compositions, by kind."""
-    quiet = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    function = Function(quiet).answer
-    made = {}
-    for kind in kinds:
-        text = (ROOT / "apis" / f"{kind.lower()}s" / "composition.yaml").read_text()
-        [step] = yaml.safe_load(text)["spec"]["pipeline"]
-        made[kind] = [Step(function, input=step.get("input"))]
-    return made
-
-
 def replica(number: int) -> Plain:
     """Return a replica on the cluster, as its deployment applies it."""
     made = build.replica(build.deployment(f"model-{number:03}"), "east", 0, pools="gpu")
@@ -65,7 +49,7 @@ def name_of(number: int) -> Name:
 
 def empty(version: str, kinds: Sequence[str] = KINDS, **how: Any) -> ControlPlane:
     """Return a control plane at rest: two clusters, and a service of two endpoints; no replicas."""
-    made = ControlPlane(pipelines(kinds), version, **how)
+    made = ControlPlane(shipped(kinds), version, **how)
     east = cluster(gateway={"address": "203.0.113.7"})
     west = {**east, "metadata": {"name": "west"}}
     endpoints = [endpoint(name.name) for name in ENDPOINTS]

@@ -24,12 +24,17 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import structlog
+import yaml
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
+from example.caller import ROOT
+from function.api.names import PAUSED_ANNOTATION
+from function.runner import Function
 from tests.support import build, drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 Plain = dict[str, Any]
 
@@ -42,6 +47,7 @@ BURST, REFILL, COOLDOWN, HALF_OPEN = 100.0, 1.0, 300.0, 30.0
 """The circuit breaker: tokens, tokens a second, seconds open, and seconds between two events let through."""
 DYING = 3.0
 """Seconds an object lives on after its deletion, for its finalizers."""
+FOREGROUND = "foregroundDeletion"
 OWN_WRITES = 4
 """Crossplane's writes to a new composite: finalizer, Composition, revision, conditions."""
 
@@ -76,7 +82,7 @@ class Ran:
     @property
     def stated(self) -> dict[str, pb.ResourceSelector]:
         """What the last answer requires: from 2.4 on it is watched, and seeds the next reconcile."""
-        return dict(self.response.requirements.resources)
+        return dict(sorted(self.response.requirements.resources.items()))  # A map has no order of its own.
 
 
 def run_step(
@@ -134,6 +140,18 @@ def run_pipeline(
         asked.desired.CopyFrom(response.desired)
         asked.context.CopyFrom(response.context)
     return ran
+
+
+def shipped(kinds: Sequence[str]) -> dict[str, list[Step]]:
+    """Return the pipelines of the shipped Compositions, by kind."""
+    quiet = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger("critical"))
+    function = Function(quiet).answer
+    made = {}
+    for kind in kinds:
+        text = (ROOT / "apis" / f"{kind.lower()}s" / "composition.yaml").read_text()
+        [step] = yaml.safe_load(text)["spec"]["pipeline"]
+        made[kind] = [Step(function, input=step.get("input"))]
+    return made
 
 
 class Name(NamedTuple):
@@ -204,10 +222,14 @@ class Composite:
     """What each step required in the last reconcile."""
     watched: dict[str, list[pb.ResourceSelector]] = field(default_factory=dict)
     """What required resources are watched by, by kind."""
+    seen: dict[str, str] = field(default_factory=dict)
+    """The versions of what was observed when the reconcile under way began, by key."""
     running: bool = False
     again: bool = False
     wakes: int = 0
     """How often it was queued: a ttl that was set before the last time is void."""
+    started: int = 0
+    """The same when the reconcile under way began."""
     counts: Counter[str] = field(default_factory=Counter)
     """reconciles, calls, bytes, tokens, dropped, opened."""
 
@@ -224,6 +246,12 @@ class ControlPlane:
     """Reconciles of one kind at a time."""
     elsewhere: Collection[str] = ()
     """Kinds of composites that other pipelines reconcile: Crossplane writes to new ones all the same."""
+    withheld: Collection[str] = ()
+    """Requirements that do not arrive, as `run_step` has them."""
+    crashes: float = 0.0
+    """How often, of 1, Crossplane dies between what it deletes and what it applies."""
+    listener: Callable[[str, Plain], None] | None = None
+    """Hears of every write: ADDED, MODIFIED or DELETED, and the object."""
     seed: int = 1
     now: float = 0.0
     objects: dict[Name, Plain] = field(default_factory=dict)
@@ -235,6 +263,7 @@ class ControlPlane:
         self._numbers = count(1)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._waiting: list[Name] = []
+        self._earlier: set[Name] = set()
         self._watches: defaultdict[str, set[str]] = defaultdict(set)
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
@@ -270,16 +299,21 @@ class ControlPlane:
         made = copy.deepcopy(plain)
         metadata = made["metadata"]
         if before is None:
-            metadata.setdefault("uid", build.uid(*name))
+            again = [next(self._numbers)] * (name in self._earlier)
+            self._earlier.add(name)
+            metadata.setdefault("uid", build.uid(*name, *again))
             metadata.setdefault("creationTimestamp", self._stamp())
+            metadata["generation"] = 1
         else:
-            kept = ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp")
+            kept = ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "finalizers")
             metadata |= {key: before["metadata"][key] for key in kept if key in before["metadata"]}
+            metadata["generation"] = before["metadata"]["generation"]
             if made == before:
                 return
+            metadata["generation"] += made.get("spec") != before.get("spec")
         metadata["resourceVersion"] = str(next(self._numbers))
         self.objects[name] = made
-        self._notify(before, made)
+        self._changed(before, made)
         if before is None and (name.kind in self.pipelines or name.kind in self.elsewhere):
             for _ in range(OWN_WRITES):
                 self.touch(name)
@@ -294,8 +328,11 @@ class ControlPlane:
         """Replace whole parts of an object, such as its status."""
         self.write({**self.objects[name], **parts})
 
-    def delete(self, name: Name) -> None:
-        """Delete an object in the foreground, and what it composed; they live on for their finalizers."""
+    def delete(self, name: Name, *, by_hand: bool = False) -> None:
+        """Delete an object, and what it composed; they live on for their finalizers.
+
+        Crossplane deletes in the foreground, which has a finalizer of its own.
+        """
         before = self.objects.get(name)
         if before is None or "deletionTimestamp" in before["metadata"]:
             return
@@ -303,16 +340,29 @@ class ControlPlane:
         made["metadata"] |= {
             "deletionTimestamp": self._stamp(),
             "resourceVersion": str(next(self._numbers)),
+            "finalizers": [] if by_hand else [FOREGROUND],
         }
         self.objects[name] = made
-        self._notify(before, made)
+        self._changed(before, made)
         for child in self.composites[name].composed.values() if name in self.composites else ():
-            self.delete(child)
+            self.delete(child, by_hand=by_hand)
         self.after(DYING, lambda: self._end(name))
 
     def _end(self, name: Name) -> None:
-        self._notify(self.objects.pop(name), None)
+        self._changed(self.objects.pop(name), None)
         self.composites.pop(name, None)
+
+    def restart(self) -> None:
+        """Start Crossplane anew: what was under way, watched, seeded and counted is forgotten.
+
+        Every watch hands over every object once, which queues every composite.
+        """
+        self._waiting.clear()
+        self._watches.clear()
+        for name, composite in self.composites.items():
+            self.composites[name] = Composite(composed=composite.composed, wakes=composite.wakes + 1)
+        for plain in list(self.objects.values()):
+            self._notify(None, plain)
 
     def resync(self) -> None:
         """Hand every object to every watch again, as each hour does."""
@@ -322,6 +372,13 @@ class ControlPlane:
     def _stamp(self) -> str:
         seconds = int(self.now)
         return f"2026-03-01T{8 + seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+
+    def _changed(self, before: Plain | None, after: Plain | None) -> None:
+        """Tell the listener of a write, then everybody who watches."""
+        if self.listener is not None:
+            event = "ADDED" if before is None else "DELETED" if after is None else "MODIFIED"
+            self.listener(event, after or before or {})
+        self._notify(before, after)
 
     def _notify(self, before: Plain | None, after: Plain | None) -> None:
         """Tell everybody who watches an object; a create and an end carry one object, an update two."""
@@ -370,14 +427,17 @@ class ControlPlane:
             if busy >= self.workers:
                 continue
             self._waiting.remove(name)
-            if name not in self.objects or "deletionTimestamp" in self.objects[name]["metadata"]:
+            metadata = self.objects[name]["metadata"] if name in self.objects else {}
+            paused = metadata.get("annotations", {}).get(PAUSED_ANNOTATION) == "true"
+            if not metadata or paused or "deletionTimestamp" in metadata:
                 continue
             composite = self.composites[name]
             composite.running, composite.again = True, False
+            composite.started = composite.wakes
             ran = self._called(name, composite)
             self.after(
                 self._draw.uniform(*self.queue),
-                lambda name=name, ran=ran, wakes=composite.wakes: self._finish(name, ran, wakes),
+                lambda name=name, composite=composite, ran=ran: self._finish(name, composite, ran),
             )
 
     def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
@@ -396,17 +456,20 @@ class ControlPlane:
         asked = pb.RunFunctionRequest()
         asked.meta.tag = f"{next(self._numbers)}"
         asked.observed.composite.resource.update(self.objects[name])
+        composite.seen.clear()
         for key, child in composite.composed.items():
             held = self.objects.get(child)
             if held is not None and "deletionTimestamp" not in held["metadata"]:
                 asked.observed.resources[key].resource.update(held)
+                composite.seen[key] = held["metadata"]["resourceVersion"]
         ran: list[Ran] = []
         for number, step in enumerate(self.pipelines[name.kind]):
             if step.input is not None:
                 asked.input.Clear()
                 asked.input.update(step.input)
             seeds = composite.stated[number] if number < len(composite.stated) else {}
-            ran.append(run_step(step, asked, self.fetch, version=self.version, seeds=seeds))
+            how = {"version": self.version, "seeds": seeds, "withheld": self.withheld}
+            ran.append(run_step(step, asked, self.fetch, **how))
             asked.desired.CopyFrom(ran[-1].response.desired)
             asked.context.CopyFrom(ran[-1].response.context)
         composite.counts["reconciles"] += 1
@@ -414,11 +477,11 @@ class ControlPlane:
         composite.counts["bytes"] += sum(step.sent for step in ran)
         return ran
 
-    def _finish(self, name: Name, ran: list[Ran], wakes: int) -> None:
+    def _finish(self, name: Name, composite: Composite, ran: list[Ran]) -> None:
         """Apply what was answered, and reconcile again at once or when the answer's time has run out."""
-        composite = self.composites.get(name)
-        if composite is None or name not in self.objects:
+        if self.composites.get(name) is not composite or name not in self.objects:
             return
+        wakes = composite.started
         composite.running = False
         if not any(step.fatal for step in ran):
             self._enact(name, composite, ran)
@@ -440,11 +503,17 @@ class ControlPlane:
         """Delete what is not desired, apply the rest, write the status, note what is required from now on."""
         response = ran[-1].response
         answer = drive.answer(response)
-        for key, child in list(composite.composed.items()):
-            if key not in answer.desired:
-                composite.composed.pop(key)
-                self.delete(child)
-        for key, desired in answer.desired.items():
+        gone = {key: child for key, child in composite.composed.items() if key not in answer.desired}
+        if any(self._is_newer(child, composite.seen.get(key)) for key, child in gone.items()):
+            composite.again = True  # It writes to what it deletes first, with the version that it has seen.
+            return
+        for key, child in gone.items():
+            composite.composed.pop(key)
+            self.delete(child)
+        if self.crashes and self._draw.random() < self.crashes:
+            composite.again = True
+            return
+        for key, desired in sorted(answer.desired.items()):
             self._apply(name, composite, key, desired)
         composite.stated = [step.stated for step in ran]
         self._watch(name, composite)
@@ -452,6 +521,12 @@ class ControlPlane:
         plain.setdefault("spec", {})["resourceRefs"] = [list(child) for child in composite.composed.values()]
         self.write(plain)
         self._report(name, composite, ran, answer)
+
+    def _is_newer(self, name: Name, seen: str | None) -> bool:
+        """Whether somebody wrote to an object since it was seen."""
+        held = self.objects.get(name)
+        leaves = held is None or "deletionTimestamp" in held["metadata"]
+        return not leaves and held is not None and held["metadata"]["resourceVersion"] != seen
 
     def _watch(self, name: Name, composite: Composite) -> None:
         """Watch what is composed, from 2.4 on what is required; a kind that is new hands all over."""

@@ -1,0 +1,139 @@
+"""Defects of tests/REGRESSIONS.md, put back as patches: a simulation is harsh enough if it finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from function.api import InferenceCluster
+from function.api.cluster import completed
+from function.fail_static import base_of
+from function.replica import conditions, handler, kserve, names, state
+from tests.simulate import rollouts, swarm
+from tests.simulate.episode import BrokenPromise
+from tests.simulate.rollouts import FOG, STORM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+
+    from function.api import Pool
+    from function.objects import ObservedObject
+    from tests.simulate.rollouts import Weather
+    from tests.support.crossplane import Step
+
+
+def _believe_gangs(patch: pytest.MonkeyPatch) -> None:
+    """The status of a LeaderWorkerSet counts as about the spec beside it, which may be an echo."""
+    _believe(patch, lambda kind: kind == "LeaderWorkerSet")
+
+
+def _believe_deployments(patch: pytest.MonkeyPatch) -> None:
+    """So does that of a Deployment, whatever generation it is about."""
+    _believe(patch, lambda kind: kind != "LeaderWorkerSet")
+
+
+def _believe(patch: pytest.MonkeyPatch, believed: Callable[[str], bool]) -> None:
+    is_about_spec = state.is_about_spec
+
+    def about(workload: ObservedObject, template: str, *, was_updated: bool) -> bool:
+        return believed(workload.identity.kind) or is_about_spec(workload, template, was_updated=was_updated)
+
+    patch.setattr(state, "is_about_spec", about)
+
+
+def _believe_kserve(patch: pytest.MonkeyPatch) -> None:
+    """A service of KServe and its workloads count as about what is wanted, whatever their pods are."""
+    for evidence in ("_is_acted_on", "_runs", "is_known_remotely"):
+        patch.setattr(kserve, evidence, lambda *_, **__: True)
+
+
+def _keep_the_digest(patch: pytest.MonkeyPatch) -> None:
+    """A digest that was published once stays when the evidence turns."""
+    status = conditions.status
+
+    def kept(request: Any, snapshot: Any, states: Any, composite: Any) -> dict[str, Any]:
+        before = composite.get("status") or {}
+        digest = {key: before[key] for key in ("servingDigest",) if before.get(key)}
+        return digest | status(request, snapshot, states, composite)
+
+    patch.setattr(handler, "status", kept)
+
+
+def _let_leave(what: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what lets objects of a kind leave once nothing wants them, whatever pods refer to."""
+    stays = state._stays
+
+    def leaves(key: str, snapshot: Any, wanted: Any, states: Any) -> bool:
+        read = names.read_key(base_of(key))
+        return (read is None or read.what != what) and stays(key, snapshot, wanted, states)
+
+    return lambda patch: patch.setattr(state, "_stays", leaves)
+
+
+def _mend_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Deployments that are created together meet on a node: nothing orders them, and nobody gives way."""
+    shipped = swarm.shipped
+
+    def alone(kinds: Sequence[str]) -> dict[str, list[Step]]:
+        return {kind: [replace(step, input={}) for step in steps] for kind, steps in shipped(kinds).items()}
+
+    patch.setattr(swarm, "shipped", alone)
+
+
+def _fill_undeclared(patch: pytest.MonkeyPatch) -> None:
+    """A pool that is published takes replicas, though the declaration no longer has it."""
+
+    def pools(cluster: InferenceCluster) -> tuple[Pool, ...]:
+        declared = {pool.name: pool for pool in cluster.spec.node_pools or ()}
+        return tuple(completed(pool, declared.get(pool.name), "") for pool in cluster.published)
+
+    patch.setattr(InferenceCluster, "pools", property(pools))
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A defect, and the lives that show it."""
+
+    put_back: Callable[[pytest.MonkeyPatch], None]
+    live: Callable[[int], object]
+    words: str = ""
+    """What the complaint says."""
+    lives: int = 8
+    enough: int = 1
+    """Of so many lives, those that must show it."""
+
+    def shows(self, seed: int) -> bool:
+        """Whether a life shows it, once it is put back."""
+        try:
+            self.live(seed)
+        except BrokenPromise as broken:
+            return self.words in str(broken)
+        return False
+
+
+def _rollouts(weather: Weather, *kinds: str) -> Callable[[int], object]:
+    return partial(rollouts.live, weather=replace(weather, kinds=kinds) if kinds else weather)
+
+
+def _day(seed: int) -> object:
+    return swarm.Day(seed).live()
+
+
+MOST = 5
+DEFECTS: dict[str, Defect] = {
+    "gangs are believed": Defect(_believe_gangs, _rollouts(STORM, "a gang", "gangs"), enough=MOST),
+    "Deployments are believed": Defect(
+        _believe_deployments, _rollouts(STORM, "a pod", "copies"), enough=MOST
+    ),
+    "KServe is believed": Defect(_believe_kserve, _rollouts(STORM, "KServe", "KServe gang"), enough=MOST),
+    "a digest stays when the evidence turns": Defect(_keep_the_digest, _rollouts(FOG), "serve", enough=3),
+    "a claim template leaves early": Defect(
+        _let_leave(names.CLAIM), _rollouts(STORM), "ResourceClaimTemplate", enough=3
+    ),
+    "a mirrored Secret leaves early": Defect(_let_leave(names.SECRET), _rollouts(STORM), "Secret", enough=3),
+    "nothing mends a burst": Defect(_mend_nothing, _day, "waits for a node"),
+    "an undeclared pool is filled": Defect(_fill_undeclared, _day),
+}

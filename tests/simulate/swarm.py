@@ -1,0 +1,466 @@
+"""Whole days of a fleet from one seed: Crossplane, its platform and its users, with faults between them.
+
+Everything stands on `tests.support.crossplane`: one API server in memory, one queue of events, one clock, and
+Crossplane as 2.0, 2.3 and 2.4 have it, with seeds, watches, breakers and answers that are applied late. Here
+the kubelets, the platform team and the ML teams are added, and what goes wrong: Crossplane dies between what
+it deletes and what it applies, or forgets all; requirements do not arrive; clusters say what nobody can read.
+
+Every event has draws of its own, so one can be left out and the others stay as they are: `shrunk` leaves out
+all that a broken promise does not need, and what is left is a short script.
+
+The day is recorded as `tests.history` records a living control plane, and judged by the same judge. Then
+faults stop, and `CALM` simulated seconds later no replica waits on a full pool, and no deployment for a node
+that is free. Then there is room for everybody, and as much later every replica serves the image that is
+wanted, and nothing is created or deleted any more.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.api.names import PAUSED_ANNOTATION
+from tests.history.judge import judge
+from tests.history.lives import ordered
+from tests.history.record import KINDS, bare
+from tests.simulate.episode import BrokenPromise
+from tests.support import build
+from tests.support.crossplane import VERSIONS, ControlPlane, Name, shipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Plain = dict[str, Any]
+
+LOOK = 3.0
+"""Seconds between two looks of the kubelets."""
+EVENTS, PAUSES = 14, (5.0, 20.0, 60.0, 120.0)
+"""Things that happen in a day, and how long it is until the next one."""
+CALM, STILL = 300.0, 120.0
+"""Seconds until all is as it must be, and how long nothing has changed then."""
+QUEUES = ((0.0, 0.5), (0.0, 5.0), (1.0, 50.0))
+"""How late answers are applied, in seconds."""
+WINDOW = 60.0
+"""Seconds in which a reason may have held: the longest queue, and what Crossplane takes besides."""
+GOOD, BAD = ("vllm:1", "vllm:2", "vllm:3"), "vllm:broken"
+POLICIES: tuple[Plain, ...] = (
+    {},
+    {"rollout": {"maxUnavailable": 1}},
+    {"disruption": {"maxUnavailable": 1}},
+    {"rollout": {"maxUnavailable": 1}, "disruption": {"maxUnavailable": 0, "maxSurge": 1}},
+)
+TEAMS = ("ads", "search")
+
+
+def deployment_name(number: int) -> Name:
+    """Return the name of a deployment: teams have namesakes."""
+    return Name("ModelDeployment", TEAMS[number % 2], f"model-{number // 2}")
+
+
+@dataclass
+class Day:
+    """One day. `happened` names its events in order, which is what a failing seed is read by."""
+
+    seed: int
+    left_out: frozenset[int] = frozenset()
+    """Numbers of events that do not happen."""
+    happened: list[str] = field(default_factory=list)
+    rows: list[Plain] = field(default_factory=list)
+    running: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    """What has its nodes: cluster, pool and nodes by uid."""
+    undeclared: set[str] = field(default_factory=set)
+    """Clusters that no longer declare the pool that they publish."""
+    due: dict[tuple[str, int], float] = field(default_factory=dict)
+    """When pods of a template serve, by uid and generation."""
+
+    def __post_init__(self) -> None:
+        """Draw the fleet, the deployments, and the Crossplane that they live with."""
+        draw = self.draw = random.Random(f"swarm {self.seed}")
+        self.pods = random.Random(f"pods {self.seed}")
+        self.rows += [
+            {"at": 0.0, "type": "LISTED", "kind": kind, "version": "0", "objects": []} for kind in KINDS
+        ]
+        self.plane = ControlPlane(
+            shipped(("ModelDeployment",)),
+            draw.choice(VERSIONS),
+            draw.choice(QUEUES),
+            elsewhere=("ModelReplica", "ModelEndpoint"),
+            seed=self.seed,
+            listener=self._record,
+        )
+        self.faulty = draw.random() < 0.5
+        self.fleet = {f"c{number}": draw.choice((1, 2, 2, 3)) for number in range(draw.choice((2, 3, 4)))}
+        for name in self.fleet:
+            self.publish(name)
+        self.wishes: dict[Name, Plain] = {}
+        for number in range(draw.choice((2, 3, 4))):
+            self.create(deployment_name(number))
+        self.plane.after(LOOK, self._look)
+
+    def _record(self, event: str, plain: Plain) -> None:
+        if plain["kind"] in KINDS:
+            version = {"metadata": {**plain["metadata"], "resourceVersion": str(len(self.rows))}}
+            row = {"at": self.plane.now, "type": event, "kind": plain["kind"]}
+            self.rows.append({**row, "object": bare({**plain, **version})})
+
+    # The platform team
+
+    def publish(self, name: str, **changes: Any) -> None:
+        """Publish a cluster as it is, or as somebody changed it."""
+        plain = build.cluster(name, [build.pool("p", self.fleet[name])], labels={"fleet": "swarm"})
+        before = self.plane.objects.get(Name("InferenceCluster", "", name))
+        if before is not None:
+            plain["spec"]["taints"] = before["spec"].get("taints", [])
+        if name in self.undeclared:
+            plain["spec"]["nodePools"] = [{"name": "another", "className": "any"}]
+        plain["status"] = changes.pop("status", plain["status"])
+        plain["spec"] |= changes
+        plain["metadata"].pop("uid", None)
+        self.plane.write(plain)
+
+    # The ML teams
+
+    def create(self, name: Name) -> None:
+        """Create a deployment."""
+        engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
+        plain = build.deployment(
+            name.name, self.draw.choice((1, 2, 2, 3)), [engine], namespace=name.namespace
+        )
+        plain["spec"]["placement"] = dict(self.draw.choice(POLICIES))
+        for given in ("uid", "creationTimestamp", "generation"):
+            plain["metadata"].pop(given, None)
+        self.wishes[name] = plain
+        self.edit(name, self.draw.choice(GOOD))
+
+    def edit(
+        self, name: Name, image: str = "", replicas: int | None = None, *, paused: bool | None = None
+    ) -> None:
+        """Want another image or number, or pause; what Crossplane keeps in the spec stays."""
+        plain = self.wishes[name]
+        spec = plain["spec"]
+        if paused is not None:
+            plain["metadata"]["annotations"] = {PAUSED_ANNOTATION: str(paused).lower()}
+        if image:
+            spec["template"]["spec"]["engines"][0]["members"][0]["template"] = build.template(image)
+        spec["replicas"] = spec["replicas"] if replicas is None else replicas
+        before = self.plane.objects.get(name, {})
+        kept = {key: value for key, value in before.get("spec", {}).items() if key == "resourceRefs"}
+        status = {"status": before["status"]} if "status" in before else {}
+        metadata = {**before.get("metadata", {}), **plain["metadata"]}
+        self.plane.write({**plain, **status, "metadata": metadata, "spec": {**spec, **kept}})
+
+    # The kubelets
+
+    def replicas(self) -> dict[Name, Plain]:
+        """Return the replicas that stand."""
+        return self._standing("ModelReplica")
+
+    def _standing(self, kind: str) -> dict[Name, Plain]:
+        return {
+            name: plain
+            for name, plain in self.plane.objects.items()
+            if name.kind == kind and "deletionTimestamp" not in plain["metadata"]
+        }
+
+    def _look(self) -> None:
+        """Give nodes to replicas, and say what became of their pods, of the generation they run."""
+        uids = {plain["metadata"]["uid"] for name, plain in self.plane.objects.items()}
+        self.running = {uid: held for uid, held in self.running.items() if uid in uids}
+        for name, plain in sorted(self.replicas().items()):
+            if self._has_nodes(plain):
+                self._serve(name, plain)
+        for name, plain in sorted(self._standing("ModelEndpoint").items()):
+            if not is_ready(plain):
+                self.plane.patch(name, status=ready(plain, serves=True))
+        self.plane.after(LOOK, self._look)
+
+    def _has_nodes(self, plain: Plain) -> bool:
+        uid, (cluster, pool, nodes) = plain["metadata"]["uid"], held(plain)
+        if uid not in self.running:
+            used = sum(count for where, of, count in self.running.values() if (where, of) == (cluster, pool))
+            if used + nodes > self.fleet.get(cluster, 0):
+                return False
+            self.running[uid] = cluster, pool, nodes
+        return True
+
+    def _serve(self, name: Name, plain: Plain) -> None:
+        key = plain["metadata"]["uid"], plain["metadata"]["generation"]
+        bad = image(plain) == BAD
+        due = self.due.setdefault(key, self.plane.now + self.pods.choice((0.0, 5.0, 30.0)))
+        serves = self.plane.now >= due and not bad
+        about = condition(plain, "Ready").get("observedGeneration") == key[1]
+        if serves != is_ready(plain) or not about:
+            self.plane.patch(name, status=ready(plain, serves=serves))
+
+    # A day
+
+    def live(self) -> Day:
+        """Live through the day and its rest. Raises BrokenPromise."""
+        self.plane.run(60.0)
+        for number in range(EVENTS):
+            self.draw = random.Random(f"event {number} of {self.seed}")
+            event, pause = self.draw.choice(HAPPENINGS), self.draw.choice(PAUSES)
+            if number not in self.left_out:
+                self.happened.append(f"{self.plane.now:.0f} s {event.__name__.strip('_')}")
+                event(self)
+            self.plane.run(pause)
+        self._calm()
+        self.plane.run(CALM)
+        complaints = self._waiting()
+        self._have_room()
+        self.plane.run(CALM)
+        moved = len([row for row in self.rows if row["at"] > self.plane.now - STILL and _moves(row)])
+        complaints += [f"{moved} replicas came or went at rest"] if moved else []
+        complaints += self._unfinished()
+        complaints += [str(one) for one in judge(ordered(self.rows), WINDOW).violations]
+        if complaints:
+            raise BrokenPromise(
+                "\n".join([f"seed {self.seed}, {self.plane.version}", *self.happened, *complaints])
+            )
+        return self
+
+    def _calm(self) -> None:
+        """Take every fault back, and every taint."""
+        self.plane.crashes, self.plane.withheld = 0.0, ()
+        self.plane.queue = (0.0, 1.0)
+        for name in self.fleet:
+            self.publish(name, taints=[])
+
+    def _waiting(self) -> list[str]:
+        """Return which replicas wait on a full pool, and which deployments for a node that is free."""
+        complaints, standing = [], self.replicas()
+        for name, plain in standing.items():
+            if plain["metadata"]["uid"] not in self.running:
+                complaints.append(f"{name.name} waits for a node of {plain['spec']['clusterName']}")
+        used = Counter(plain["spec"]["clusterName"] for plain in standing.values())
+        free = [name for name, nodes in self.fleet.items() if used[name] < nodes]
+        free = [name for name in free if name not in self.undeclared]
+        for name, wish in self.wishes.items():
+            mine = sum(owned(plain, name) for plain in standing.values())
+            if free and mine < wish["spec"]["replicas"] and not is_paused(wish):
+                complaints.append(f"{name.namespace}/{name.name} has {mine}, and {free} have free nodes")
+        return complaints
+
+    def _have_room(self) -> None:
+        """Let every cluster have room for all, and every deployment an image that starts."""
+        for name in self.fleet:
+            self.fleet[name] += sum(wish["spec"]["replicas"] for wish in self.wishes.values())
+            self.publish(name)
+        for name in list(self.wishes):
+            self.edit(name, self.draw.choice(GOOD), paused=False)
+
+    def _unfinished(self) -> list[str]:
+        """Return what is not as it must be in the end."""
+        complaints = []
+        for name, wish in self.wishes.items():
+            mine = [plain for plain in self.replicas().values() if owned(plain, name)]
+            where, replicas = f"{name.namespace}/{name.name}", wish["spec"]["replicas"]
+            if len(mine) != replicas or not all(map(is_ready, mine)):
+                complaints.append(
+                    f"{where}: {sum(map(is_ready, mine))} of {len(mine)} serve, {replicas} wanted"
+                )
+            wanted = image(wish["spec"]["template"])
+            old = [plain["metadata"]["name"] for plain in mine if image(plain) != wanted]
+            if old:
+                complaints.append(f"{where}: {old} have an old image")
+        return complaints
+
+
+def shrunk(seed: int) -> str:
+    """Return what a broken day still complains of with as few events as it needs; "" if it is not broken."""
+    left_out: frozenset[int] = frozenset()
+    complaint = broken(Day(seed))
+    for number in range(EVENTS) if complaint else ():
+        if shorter := broken(Day(seed, left_out | {number})):
+            left_out, complaint = left_out | {number}, shorter
+    return complaint
+
+
+def broken(day: Day) -> str:
+    """Live through a day, and return what it complains of."""
+    try:
+        day.live()
+    except BrokenPromise as complaint:
+        return str(complaint)
+    return ""
+
+
+def _moves(row: Plain) -> bool:
+    return row["type"] in ("ADDED", "DELETED") and row["kind"] == "ModelReplica"
+
+
+def condition(plain: Plain, kind: str) -> Plain:
+    """Return a condition of an object, {} for none."""
+    rows = plain.get("status", {}).get("conditions", [])
+    return next((row for row in rows if row["type"] == kind), {})
+
+
+def is_paused(plain: Plain) -> bool:
+    """Whether Crossplane leaves an object alone."""
+    return bool(plain["metadata"].get("annotations", {}).get(PAUSED_ANNOTATION) == "true")
+
+
+def is_ready(plain: Plain) -> bool:
+    """Whether an object says that it is Ready."""
+    return bool(condition(plain, "Ready").get("status") == "True")
+
+
+def ready(plain: Plain, *, serves: bool) -> Plain:
+    """Return the status with the condition Ready, of the generation that an object has."""
+    row = build.condition("Ready", status=serves)
+    return {"conditions": [row | {"observedGeneration": plain["metadata"]["generation"]}]}
+
+
+def held(replica: Plain) -> tuple[str, str, int]:
+    """Return cluster, pool and nodes of a replica of one engine with one member."""
+    engine = replica["spec"]["engines"][0]
+    return replica["spec"]["clusterName"], engine["members"][0]["nodePoolName"], int(engine["copies"])
+
+
+def image(plain: Plain) -> str:
+    """Return the image of the one engine."""
+    template = plain["spec"]["engines"][0]["members"][0]["template"]
+    return str(template["spec"]["containers"][0]["image"])
+
+
+def owned(replica: Plain, name: Name) -> bool:
+    """Whether a replica is of a deployment."""
+    metadata = replica["metadata"]
+    return (metadata["namespace"], metadata["labels"]["modelplane.ai/deployment"]) == name[1:]
+
+
+def _pick(day: Day) -> str:
+    return day.draw.choice(sorted(day.fleet))
+
+
+def _scale(day: Day) -> None:
+    day.edit(day.draw.choice(sorted(day.wishes)), replicas=day.draw.choice((0, 1, 2, 3, 4)))
+
+
+def _edit(day: Day) -> None:
+    day.edit(day.draw.choice(sorted(day.wishes)), day.draw.choice(GOOD))
+
+
+def _bad_image(day: Day) -> None:
+    day.edit(day.draw.choice(sorted(day.wishes)), BAD)
+
+
+def _pause(day: Day) -> None:
+    day.edit(day.draw.choice(sorted(day.wishes)), paused=day.draw.random() < 0.7)
+
+
+def _create(day: Day) -> None:
+    missing = [name for number in range(6) if (name := deployment_name(number)) not in day.plane.objects]
+    if missing:
+        day.create(missing[0])
+
+
+def _burst(day: Day) -> None:
+    """Several deployments at once."""
+    for _ in range(3):
+        _create(day)
+
+
+def _delete(day: Day) -> None:
+    if len(day.wishes) > 1:
+        name = day.draw.choice(sorted(day.wishes))
+        del day.wishes[name]
+        day.plane.delete(name, by_hand=True)
+
+
+def _lose(day: Day) -> None:
+    """Somebody deletes a replica."""
+    if day.replicas():
+        day.plane.delete(day.draw.choice(sorted(day.replicas())), by_hand=True)
+
+
+def _drain(day: Day) -> None:
+    day.publish(_pick(day), taints=[build.taint("maintenance", "NoExecute")])
+
+
+def _keep_out(day: Day) -> None:
+    day.publish(_pick(day), taints=[build.taint("maintenance", "NoSchedule")])
+
+
+def _undrain(day: Day) -> None:
+    for name in day.fleet:
+        day.publish(name, taints=[])
+
+
+def _shrink(day: Day) -> None:
+    name = _pick(day)
+    day.fleet[name] = max(1, day.fleet[name] - 1)
+    day.publish(name)
+
+
+def _grow(day: Day) -> None:
+    name = _pick(day)
+    day.fleet[name] += 1
+    day.publish(name)
+
+
+def _garble(day: Day) -> None:
+    """A cluster publishes what nobody can read, or nothing."""
+    day.publish(_pick(day), status=day.draw.choice(({}, {"gpuPools": [None]}, {"conditions": []})))
+
+
+def _undeclare(day: Day) -> None:
+    """The pool of a cluster is declared no more, and still published."""
+    if len(day.fleet) > len(day.undeclared) + 1:
+        name = _pick(day)
+        day.undeclared.add(name)
+        day.publish(name)
+
+
+def _remove(day: Day) -> None:
+    """A cluster is deleted."""
+    if len(day.fleet.keys() - day.undeclared) > 1:
+        name = _pick(day)
+        del day.fleet[name]
+        day.undeclared.discard(name)
+        day.plane.delete(Name("InferenceCluster", "", name), by_hand=True)
+
+
+def _fail(day: Day) -> None:
+    """A replica's pods are gone for a while."""
+    serving = [name for name, plain in sorted(day.replicas().items()) if is_ready(plain)]
+    if serving:
+        name = day.draw.choice(serving)
+        plain = day.plane.objects[name]
+        key = plain["metadata"]["uid"], plain["metadata"]["generation"]
+        day.due[key] = day.plane.now + day.draw.choice((10.0, 60.0))
+
+
+def _unknown(day: Day) -> None:
+    """A replica's controller no longer says whether it is Ready."""
+    if day.replicas():
+        day.plane.patch(day.draw.choice(sorted(day.replicas())), status={"conditions": []})
+
+
+def _withhold(day: Day) -> None:
+    """Requirements do not arrive, or do again."""
+    if day.faulty:
+        day.plane.withheld = day.draw.choice(((), ("cluster",), ("fleet-clusters",), ("own-replicas",)))
+
+
+def _crash(day: Day) -> None:
+    """Crossplane dies between what it deletes and what it applies, again and again, or no more."""
+    if day.faulty:
+        day.plane.crashes = day.draw.choice((0.0, 0.3))
+
+
+def _restart(day: Day) -> None:
+    day.plane.restart()
+
+
+def _resync(day: Day) -> None:
+    day.plane.resync()
+
+
+HAPPENINGS: tuple[Callable[[Day], None], ...] = (
+    *(_scale, _edit, _bad_image, _pause, _create, _burst, _delete, _lose),
+    *(_drain, _keep_out, _undrain, _shrink, _grow, _garble, _undeclare, _remove),
+    *(_fail, _unknown, _withhold, _crash, _restart, _resync),
+)

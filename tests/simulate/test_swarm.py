@@ -1,0 +1,70 @@
+"""Whole days keep every promise and come to rest, each the same for its seed; what breaks is made short."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from example.caller import ROOT
+from tests.history.judge import judge
+from tests.history.lives import ordered
+from tests.simulate import swarm
+from tests.simulate.swarm import EVENTS, WINDOW, Day
+from tests.support import scale
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_days_keep_the_promises_and_come_to_rest(number: int) -> None:
+    for seed in scale.batch(number, quick=8, gate=200, soak=5_000):
+        if complaint := swarm.broken(Day(seed)):
+            pytest.fail(complaint, pytrace=False)
+
+
+DIGEST = """
+import hashlib, json
+from tests.simulate.swarm import Day
+rows = json.dumps(Day(2).live().rows, sort_keys=True)
+print(hashlib.sha256(rows.encode()).hexdigest())
+"""
+
+
+def test_a_day_is_the_same_for_the_same_seed_in_any_process() -> None:
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_the_days_are_worth_looking_at() -> None:
+    """Replicas leave in them for most of the reasons of Law 2, and roll within budgets."""
+    counts: Counter[str] = Counter()
+    for seed in range(1, 5):
+        counts += judge(ordered(Day(seed).live().rows), WINDOW).counts
+    few = [
+        what
+        for what in ("its cluster is gone", "a taint", "scaled down", "by another hand", "a mismatch")
+        if not counts[f"ModelReplica: {what}"]
+    ]
+    assert not few, counts
+
+
+def test_what_breaks_a_day_is_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = frozenset({2, 5})
+
+    def broken(day: Day) -> str:
+        return str(sorted(set(range(EVENTS)) - day.left_out)) if not needed & day.left_out else ""
+
+    monkeypatch.setattr(swarm, "broken", broken)
+    assert swarm.shrunk(1) == "[2, 5]"
