@@ -275,3 +275,33 @@ def test_every_code_about_selectors_is_explained() -> None:
     codes = CODE.findall((ROOT / "function" / EXPLAIN).read_text())
     assert codes
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "room", "expected", "reason"),
+    [
+        ({}, "support", {"slots": 2}, [], "it has a place"),
+        ({"base": {"deploymentName": "caht"}}, "support", {"slots": 2}, ["UnknownBase"], "a typo"),
+        ({}, "support", None, ["NeverPlaced"], "no engine has room"),
+        ({"rank": 32}, "support", {"slots": 2}, ["NeverPlaced"], "above the room"),
+        ({"rank": 32}, "support", {"slots": 2, "maxRank": 32}, [], "as large as the room"),
+        ({}, "small", {"slots": 2}, ["NameTaken"], "as the base is served"),
+    ],
+)
+def test_an_adapter_has_a_base_with_room_and_a_name_of_its_own(
+    spec: Plain, name: str, room: Plain | None, expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    parent = build.deployment("chat", 1)
+    engine = parent["spec"]["template"]["spec"]["engines"][0]
+    container = engine["members"][0]["template"]["spec"]["containers"][0]
+    container["args"] = ["--model=x", "--served-model-name", "small", "tiny"]
+    if room is not None:
+        engine["adapters"] = room
+    adapter = {
+        "apiVersion": build.API,
+        "kind": "ModelAdapter",
+        "metadata": {"name": name, "namespace": parent["metadata"]["namespace"]},
+        "spec": {"base": {"deploymentName": "chat"}, "source": "acme/lora", **spec},
+    }
+    problems = run("lint", write(tmp_path / "f.yaml", [parent, adapter]), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == expected, (reason, problems)

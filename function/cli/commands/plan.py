@@ -15,7 +15,7 @@ import click
 import yaml
 
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
-from function.cli.render.table import show
+from function.cli.render.table import show, show_adapters
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
@@ -23,6 +23,7 @@ from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.source import Source
 
 
@@ -49,7 +50,8 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
 
     Runs the pipeline of the composition function on plain YAML: ModelDeployments,
     InferenceClusters, InferenceClasses, ModelReplicas and ModelCaches, mixed in any files. Several
-    deployments are planned from the oldest to the youngest, each seeing what the earlier ones took.
+    deployments are planned from the oldest to the youngest, each seeing what the earlier ones took;
+    then ModelAdapters, on the replicas that are planned.
 
     Exit codes: 0 everything is placed, 2 something has no place (or, with --workloads, a service no
     endpoint), 1 bad input; the worst of several.
@@ -73,6 +75,13 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         if not result.manifest.stored  # One that a control plane holds runs, or says itself why not.
         for manifest, _, path, message in short_of_memory(result)
     ]
+    adapters: list[PlannedAdapter] = []
+    if inputs.manifests["ModelAdapter"]:
+        from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
+
+        adapters = adapters_of(inputs, planned)
+        if code == FINE and not all(adapter.response.conditions[0].status for adapter in adapters):
+            code = FINDINGS
     if workloads:
         # Only then all handlers are needed.
         from function.cli.render.workloads import show_routes, show_workloads  # noqa: PLC0415
@@ -81,15 +90,19 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         if not show_routes(inputs, planned) and code == FINE:
             code = FINDINGS
     elif output == "yaml":
+        responses = [answer.response for answer in results] + [answer.response for answer in adapters]
         resources = (
-            desired.resource for result in results for _, desired in sorted(result.response.desired.items())
+            desired.resource for response in responses for _, desired in sorted(response.desired.items())
         )
         click.echo(yaml.safe_dump_all(resources, sort_keys=False, width=1_000), nl=False)
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]
         data = {"deployments": deployments, "assumptions": inputs.world.notes}
+        if adapters:
+            data["adapters"] = [adapter.plain for adapter in adapters]
         emit(output, answered("Plan", data))
     else:
         show(results, inputs.origin.words)
+        show_adapters(adapters)
     complain(capped(estimates), "warning")
     sys.exit(FINDINGS if estimates and code == FINE else code)

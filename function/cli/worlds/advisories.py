@@ -12,10 +12,11 @@ no rule here, for `lint` runs in pipelines that it would stop.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from function.api.expressible import DECODE_PORT, PORT
-from function.api.model import mapping, mappings
+from function.api.model import mapping, mappings, number as whole_number
 from function.api.names import POOL_LABEL
 from function.cli.bad_input import nearest
 from function.cluster.drift import LiveRules, of_classes
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Advisory = tuple["Manifest", str, "FieldPath", str]
 """The object, the code, the field and the message."""
 
+DEFAULT_RANK = 16
+"""The rank of an adapter, and the largest that an engine takes, where nothing is said."""
 _PORT = re.compile(r"--port(?:[= ](\S+))?")
 
 
@@ -38,6 +41,8 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _cache(manifest, manifests["ModelCache"])
         yield from _limit(manifest, manifests["InferenceCluster"])
         yield from _decode_port(manifest)
+    for manifest in manifests["ModelAdapter"]:
+        yield from _base(manifest, manifests["ModelDeployment"])
     for manifest in manifests["InferenceCluster"]:
         yield from _nodes_of_two_pools(manifest)
         yield from _across_nodes(manifest, manifests["WorkloadConfig"])
@@ -119,3 +124,53 @@ def _decode_port(manifest: Manifest) -> Iterator[Advisory]:
                     steps = ("engines", at, "members", number, "template", "spec", "containers", place)
                     message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
                     yield manifest, "DecodePort", ("spec", "template", "spec", *steps), message
+
+
+def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:
+    """An adapter is placed on replicas of its base that have room for it (docs/adapters.md)."""
+    name = mapping(manifest.spec.get("base")).get("deploymentName")
+    if not deployments or not isinstance(name, str):
+        return
+    field = ("spec", "base", "deploymentName")
+    bases = [one for one in deployments if one.identity == (manifest.namespace, name)]
+    if not bases:
+        near = nearest(name, [one.name for one in deployments if one.namespace == manifest.namespace], most=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        message = f'no ModelDeployment "{name}" in namespace {manifest.namespace} in the files{meant}'
+        yield manifest, "UnknownBase", field, message
+        return
+    engines = mappings(bases[0].replica_template.get("engines"))
+    rooms = [mapping(engine.get("adapters")) for engine in engines if engine.get("adapters")]
+    if not rooms:
+        yield manifest, "NeverPlaced", field, f"no engine of {name} has room for adapters"
+        return
+    least = min(whole_number(room.get("maxRank"), DEFAULT_RANK) for room in rooms)
+    rank = whole_number(manifest.spec.get("rank"), DEFAULT_RANK)
+    if rank > least:
+        message = f"rank {rank}, and {name} takes adapters up to rank {least}: set adapters.maxRank there"
+        yield manifest, "NeverPlaced", ("spec", "rank") if "rank" in manifest.spec else field, message
+    for engine in engines:
+        for member in mappings(engine.get("members")):
+            pod = mapping(mapping(member.get("template")).get("spec"))
+            for container in mappings(pod.get("containers")):
+                words = [
+                    word
+                    for key in ("command", "args")
+                    for text in (container.get(key) or ())
+                    if isinstance(text, str)
+                    for word in text.split()
+                ]
+                if manifest.name in _served_names(words):
+                    message = f"{name} serves its base model by this name, and requests would reach that"
+                    yield manifest, "NameTaken", ("metadata", "name"), message
+
+
+def _served_names(words: list[str]) -> list[str]:
+    """Return the names that an engine answers to: one word or several after the flag."""
+    names: list[str] = []
+    for at, word in enumerate(words):
+        if word.startswith("--served-model-name="):
+            names.append(word.partition("=")[2])
+        elif word == "--served-model-name":
+            names += takewhile(lambda other: not other.startswith("-"), words[at + 1 :])
+    return names

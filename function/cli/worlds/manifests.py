@@ -106,6 +106,8 @@ KINDS = (
     "ModelEndpoint",
     "ModelService",
     "ModelCache",
+    "ModelAdapter",
+    "ModelAdapterPlacement",
     "SchedulerConfig",
     "WorkloadConfig",
     "RoutingConfig",
