@@ -25,14 +25,14 @@ MAX_REPLACEMENT = 1024
 
 
 def http_route(
-    metadata: Mapping[str, str], gateway: Mapping[str, str], rule: Mapping[str, Plain]
+    metadata: Mapping[str, str], gateway: Mapping[str, str], *rules: Mapping[str, Plain]
 ) -> dict[str, Any]:
-    """Return a route of one rule. `gateway`: namespace and name of its parent."""
+    """Return a route of some rules. `gateway`: namespace and name of its parent."""
     return {
         "apiVersion": API_VERSION,
         "kind": ROUTE,
         "metadata": dict(metadata),
-        "spec": {"parentRefs": [dict(gateway)], "rules": [dict(rule)]},
+        "spec": {"parentRefs": [dict(gateway)], "rules": [dict(rule) for rule in rules]},
     }
 
 

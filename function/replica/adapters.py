@@ -31,6 +31,8 @@ LOADER_IMAGE = "registry.k8s.io/gateway-api-inference-extension/lora-syncer:v1.2
 LOADER, VOLUME, DIRECTORY = "adapter-loader", "adapters", "/adapters"
 LISTS = "vLLMLoRAConfig"
 """The key under which the loader finds its lists."""
+LOADING = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+"""The engine's API for loading, which asks nobody who they are."""
 UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 MAX_ABSENT = 256
 """How many adapters that left are still named for engines that may have them."""

@@ -28,6 +28,7 @@ from function.api.workload import Workload
 from function.fail_static import key_of, until_edited
 from function.objects import ObservedObject
 from function.replica import names
+from function.replica.adapters import LOADING
 from function.replica.pods import number, pod_scheduling
 from function.replica.snapshot import ReplicaSnapshot
 from function.replica.state import count, is_about_spec
@@ -167,9 +168,14 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
         "timeouts": {"request": "0s"},
         "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": pool}],
     }
+    rules: list[dict[str, Any]] = [rule]
+    if any(engine.adapters is not None for engine in snapshot.replica.engines):
+        # A rule without a backend is answered by the gateway: nobody from outside loads weights.
+        paths = [f"/{snapshot.replica.namespace}/{replica}{path}" for path in LOADING]
+        rules.append({"matches": [gateway_api.prefix_match(path) for path in paths]})
     return {
         names.POOL: manifest(f"{POOL_GROUP}/v1", "InferencePool", pool, spec=pool_spec),
-        names.ROUTE: gateway_api.http_route({"name": replica, "namespace": namespace}, GATEWAY, rule),
+        names.ROUTE: gateway_api.http_route({"name": replica, "namespace": namespace}, GATEWAY, *rules),
         names.PICKER: {**head, "spec": deployment},
         names.PICKER_SERVICE: manifest(
             "v1", "Service", service, spec={"selector": selector, "ports": [port]}

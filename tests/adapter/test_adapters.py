@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from function import dispatch
+from function.adapter.snapshot import fleet
 from function.boundary import PlainDocument, Request
 from tests.adapter.plane import Plane, adapter, replica
 from tests.fuzz.mutate import mutated
@@ -190,6 +191,19 @@ def test_law_2_no_mutation_of_what_is_delivered_removes_a_placement() -> None:
         answer = drive.of_core(dispatch.run(request_of(plane, changed)))
         placements = {key for key in plane.composed[SUPPORT] if key.startswith("placement-")}
         assert placements <= set(answer.desired), (seed, name)
+
+
+def test_at_rest_more_than_is_asked_for_changes_nothing() -> None:
+    plane = settled()
+    required = delivered(plane)
+    everything = required | {
+        requirement.name: plane.deliver(requirement) for requirement in fleet(request_of(plane, required))
+    }
+    assert len(everything) == len(required) + 2
+    answers = [drive.of_core(dispatch.run(request_of(plane, items))) for items in (required, everything)]
+    for field in ("desired", "conditions", "status", "requirements"):
+        one, other = (getattr(answer, field) for answer in answers)
+        assert one == other, field
 
 
 def test_an_adapter_that_cannot_be_read_keeps_everything() -> None:

@@ -164,3 +164,16 @@ def test_kserve_runs_no_engine_with_room() -> None:
     answer = run(asked)
     assert answer.conditions["ModelAccepted"][1] == "StackCannotExpress"
     assert "its pods get no loader of adapters" in answer.conditions["ModelAccepted"][2]
+
+
+def test_the_gateway_leads_nobody_to_the_api_of_loading() -> None:
+    first, guard = manifests(run(scene()))["model-route"]["spec"]["rules"]
+    assert first["matches"] == [{"path": {"type": "PathPrefix", "value": f"/{NAMESPACE}/{REPLICA}/"}}]
+    assert guard == {
+        "matches": [
+            {"path": {"type": "PathPrefix", "value": f"/{NAMESPACE}/{REPLICA}/v1/{name}_lora_adapter"}}
+            for name in ("load", "unload")
+        ]
+    }
+    (only,) = manifests(run(Scene(replica())))["model-route"]["spec"]["rules"]
+    assert only == first

@@ -404,12 +404,6 @@ BAD = [
         )
     ),
     bad("ModelAdapter", "spec.base", {}, "expected either", "a base is one deployment or some labels"),
-    Case(
-        "more at least than wanted",
-        "ModelAdapter",
-        made("ModelAdapter", ("spec.replicas", 1), ("spec.minReplicas", 2)),
-        "minReplicas must not be above replicas",
-    ),
     _deployment(f"{ENGINES}.0.adapters", {}, "'slots' is a required property", "room is a number of slots"),
     _deployment(
         f"{ENGINES}.0.adapters", {"slots": 4, "maxRank": 20}, "is not one of", "no rank of an engine"
