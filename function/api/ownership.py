@@ -45,14 +45,6 @@ class OwnReplica:
         return self.replica.cluster or self.cluster
 
     @property
-    def adoptable(self) -> bool:
-        """Tell whether Crossplane does not have it yet, and would take it over where it is desired.
-
-        One with a controller is Crossplane's already: where it is only listed, it may just have been deleted.
-        """
-        return not self.observed and not self.terminating and self.replica.owner is None and self.readable
-
-    @property
     def readable(self) -> bool:
         """Tell whether identity and spec could be read and agree."""
         return (

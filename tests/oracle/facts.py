@@ -78,13 +78,6 @@ class Replica:
         return str(self.plain["metadata"]["name"])
 
     @property
-    def orphan(self) -> bool:
-        """Whether Crossplane does not have it and nobody controls it: nobody would ever delete it."""
-        owners = self.plain["metadata"].get("ownerReferences", [])
-        controlled = any(owner.get("controller") for owner in owners)
-        return not self.observed and not self.terminating and not controlled
-
-    @property
     def ill(self) -> int | None:
         """Since when it is not Ready, in seconds."""
         return _ill(self.plain)

@@ -390,29 +390,6 @@ def test_a_listed_replica_that_is_not_observed_is_ours_under_its_listed_name() -
     }
 
 
-@pytest.mark.parametrize(
-    ("controlled", "first", "reason"),
-    [
-        (False, {"replica-a-0", "replica-a-1"}, "nobody would ever delete it: Crossplane is to take it over"),
-        (True, {"replica-a-0"}, "Crossplane had it, and may just have deleted it: it must not come back"),
-    ],
-)
-def test_what_leaves_and_is_only_listed(first: set[str], reason: str, *, controlled: bool) -> None:
-    """Crossplane deletes what it has observed: what it does not have is desired once more before it goes."""
-    deployment = build.deployment("my-model", 1)
-    stays, leaves = (build.replica(deployment, "a", index, pools="p") for index in range(2))
-    if not controlled:
-        del leaves["metadata"]["ownerReferences"]
-    world = World(deployment, [build.cluster("a", [pool("p", 4)])], [stays, leaves], build.observed(stays))
-    answer = run(world)
-    assert set(answer.replicas) == first, reason
-    if not controlled:
-        assert answer.replicas["replica-a-1"]["spec"] == leaves["spec"]
-        assert answer.status["replicas"]["total"] == 1
-        adopted = world.but(observed=build.observed(stays, leaves))
-        assert set(run(adopted).replicas) == {"replica-a-0"}
-
-
 def test_of_two_objects_with_one_identity_the_observed_one_is_emitted_and_both_are_charged() -> None:
     deployment = build.deployment("my-model", 2)
     seen = build.replica(deployment, "a", 0, pools="p", ready=True)

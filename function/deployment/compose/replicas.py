@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from function.api import Engine, Member, ModelDeployment
@@ -76,24 +76,6 @@ def largest(deployment: ModelDeployment) -> int:
             sizes[request.of.shape.name] += sum(sources)
         composed_replicas.largest = max(sizes.values()) + OVERHEAD
     return composed_replicas.largest
-
-
-ADOPTED = 768 * 1024
-"""Bytes of replicas that are desired so that Crossplane can delete them."""
-
-
-def adopted(decision: Decision) -> Iterator[Kept]:
-    """Yield those that leave and that Crossplane does not have: it deletes nothing but what it has observed.
-
-    They are desired once more, as they are listed. Then they are observed, and the next pass lets them go.
-    """
-    size = 0
-    for own_replica in (dropped.own_replica for dropped in decision.dropped):
-        if own_replica.adoptable:
-            size += own_replica.document.size
-            if size > ADOPTED:
-                return
-            yield Kept(own_replica, doubt="Crossplane does not have it yet")
 
 
 def room_for(deployment: ModelDeployment, fleet: Fleet) -> int:

@@ -51,7 +51,6 @@ from function.deployment.compose.conditions import (
 )
 from function.deployment.compose.replicas import (
     EmittedEngines,
-    adopted,
     endpoints,
     kept_replica,
     notes_of,
@@ -194,7 +193,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
     remember = decision.inputs.config.overcommit == "Yield"
     notes, doubt = notes_of(decision), bool(decision.inputs.config_fault)
     resources = {}
-    for kept in (*decision.kept, *adopted(decision)):
+    for kept in decision.kept:
         # Which classes there are is not known where the input is invalid: what is noted stays.
         noted = kept.own_replica.replica.notes if doubt else notes
         resource = kept_replica(deployment, kept, noted, remember=remember)

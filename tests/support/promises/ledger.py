@@ -74,9 +74,5 @@ def too_many(world: World, answer: Answer) -> Iterator[str]:
     new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own_replicas}]
     delivered = facts.clusters is not None and facts.listed
     most = facts.wanted + facts.surge
-    # What Crossplane has to take over before it can delete it is desired once more.
-    leaving = {dropped.own_replica.key for dropped in getattr(answer.decision, "dropped", ())}
-    orphans = {replica.key for replica in facts.own_replicas if replica.orphan} & leaving
-    number = len(answer.replicas.keys() - orphans)
-    if number > most and (delivered or new):
-        yield f"{number} for {facts.wanted} wanted and a surge of {facts.surge}"
+    if len(answer.replicas) > most and (delivered or new):
+        yield f"{len(answer.replicas)} for {facts.wanted} wanted and a surge of {facts.surge}"
