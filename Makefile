@@ -145,6 +145,12 @@ live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/
 referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7')
 	@$(BIN)/python -u -m tests.referee $(WORLDS)
 
+KSERVE ?= 0.20.0
+.PHONY: referee-kserve
+referee-kserve: $(STAMP) ## replicas against KServe's own controller, from its Go module (needs Go, and five minutes of CPU once; KSERVE=0.20.0)
+	@[ -x dist/kserve-$(KSERVE)/llmisvc ] || hack/kserve.sh dist/kserve-$(KSERVE) $(KSERVE)
+	@$(BIN)/python -u -m tests.referee.kserve dist/kserve-$(KSERVE) $(SCENES)
+
 .PHONY: provider
 provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
 	hack/provider.sh dist/provider-kubernetes

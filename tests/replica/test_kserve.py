@@ -219,10 +219,10 @@ def test_every_service_is_valid_and_runs_what_is_wanted(number: int) -> None:
             assert not problems, (seed, key)
         made = manifests(answer)[SERVICE]
         assert not list(kserve_cluster.refused(made)), seed
-        _runs(scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed)
+        runs_what_is_wanted(scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed)
 
 
-def _runs(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
+def runs_what_is_wanted(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
     """Every member's container runs what is written, in as many pods, and nothing else."""
     for one in spec["engines"]:
         members = {entry["role"]: entry for entry in one["members"]}
