@@ -241,7 +241,8 @@ def runs_what_is_wanted(spec: Plain, workloads: dict[tuple[str, str], Plain], na
 
 
 def _pod_runs(wanted: Plain, pod: Plain, seed: int) -> None:
-    [written], [made] = wanted["template"]["spec"]["containers"], pod["containers"]
+    [written] = wanted["template"]["spec"]["containers"]
+    [made] = [container for container in pod["containers"] if container["name"] == "main"]
     words = [*made["command"], *made["args"]]
     stated = [*written.get("command", ()), *written.get("args", ())]
     assert "--served-model-name" not in words, f"{seed}: a preset's argument"
