@@ -1,6 +1,7 @@
 """KServe: one LLMInferenceService for a replica, in place of its workloads and its routing.
 
-Written for KServe v0.16, serving.kserve.io/v1alpha1. What its controller does decides what is written here:
+Written for KServe v0.16 to v0.20, serving.kserve.io/v1alpha1. What its controller does decides what is
+written here:
 
 - It lays presets (LLMInferenceServiceConfigs) under the spec, as a strategic merge: what is left out is the
   preset's, and empty is left out. So a container states its args, its probes and its shared memory itself.
@@ -8,7 +9,8 @@ Written for KServe v0.16, serving.kserve.io/v1alpha1. What its controller does d
 - It adds the model to every container `main`, at /mnt/models, and refuses a service without one.
 - A preset's liveness probe restarts a container after two minutes. A startup probe, which none of them has,
   holds it back until the weights are loaded.
-- The size of a gang is `parallelism.pipeline`, or `data / dataLocal`.
+- The size of a gang is `parallelism.pipeline`, or `data / dataLocal`. From v0.20 on a parallelism that only
+  says what is off is refused, and presets stop a container by `exec`, beside which a `sleep` is refused.
 - A route that is written out cannot be combined with `router.gateway`; it names its gateway itself.
 
 What is made of it on the cluster has the service's name with a suffix. The status of an LLMInferenceService
@@ -26,7 +28,7 @@ docs/kserve.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from function import gateway_api
@@ -34,7 +36,7 @@ from function.api.expressible import PORT, command_of, parallelism_of, stack_eng
 from function.api.model import condition_of, mapping, mappings
 from function.api.workload import WorkloadEngine, WorkloadMember
 from function.boundary import Plain
-from function.fail_static import key_of
+from function.fail_static import key_of, until_edited
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
 from function.replica import names, pods
 from function.replica.picker import GATEWAY
@@ -155,8 +157,17 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     # KServe's own endpoint picker, and the route that leads to it at the path that every replica has.
     parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", **GATEWAY}
     router = {"scheduler": {}, "route": {"http": {"spec": {"parentRefs": [parent], "rules": [rule]}}}}
-    spec = {"model": {"uri": uri}, **sections.pop("", {}), **sections, "router": router}
-    manifest = {**head, "spec": quoted(spec)}
+    written = {"model": {"uri": uri}, **sections.pop("", {}), **sections, "router": router}
+    # Law C 6: what runs as an earlier release wrote it is not restarted for another spelling of the same.
+    spec, earlier = _spelt(written), quoted(written)
+    templates = [_template_of({"spec": one}) for one in (spec, earlier, running)]
+    if until_edited(*templates) != templates[0]:
+        spec = earlier
+    elif spec != earlier:
+        engines = tuple(
+            replace(engine, pod_specs=tuple(map(_stopped_by_exec, engine.pod_specs))) for engine in engines
+        )
+    manifest = {**head, "spec": spec}
     readiness = condition_query("Ready")
     resource = composed_object(manifest, cluster.provider_config, readiness=readiness, watch=config.watch)
     looks = {engine.key: _looked_at(snapshot, engine, key, manifest) for engine in engines}
@@ -200,6 +211,28 @@ def _template_of(service: Mapping[str, Any]) -> dict[str, Any]:
     if "prefill" in spec:
         spec["prefill"] = template_of(spec["prefill"])
     return {**service, "spec": spec}
+
+
+def _spelt(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a service in words that every KServe takes, v0.20 among them."""
+    made: dict[str, Any] = quoted(dict(spec))
+    for section in (made, *([made["prefill"]] if "prefill" in made else [])):
+        if not any(section.get("parallelism", {}).values()):
+            section.pop("parallelism", None)
+        section |= {
+            field: _stopped_by_exec(section[field]) for field in ("template", "worker") if field in section
+        }
+    return made
+
+
+def _stopped_by_exec(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a PodSpec that waits by a command before it stops, as the presets of v0.20 do."""
+    [container] = pod["containers"]
+    stop = mapping(mapping(container.get("lifecycle")).get("preStop"))
+    if "sleep" not in stop:
+        return dict(pod)
+    command = ["/bin/sleep", str(stop["sleep"]["seconds"])]
+    return {**pod, "containers": [{**container, "lifecycle": {"preStop": {"exec": {"command": command}}}}]}
 
 
 def quoted(value: Plain) -> Any:

@@ -1,4 +1,4 @@
-"""What KServe v0.16 does with an LLMInferenceService, as far as it can be played without one.
+"""What KServe does with an LLMInferenceService, v0.16 or v0.20, as far as it can be played without one.
 
 Its webhook refuses (`refused`), its controller lays presets under the spec, runs what comes out through a Go
 template, adds the model, and makes a Deployment or a LeaderWorkerSet of each section (`workloads`). Written
@@ -26,6 +26,7 @@ PRESET: Plain = {
         "env": [{"name": "HOME", "value": "/home"}, {"name": "HF_HUB_CACHE", "value": "/models"}],
         "livenessProbe": {"httpGet": {"path": "/health", "port": 8000}, "initialDelaySeconds": 120},
         "readinessProbe": {"httpGet": {"path": "/health", "port": 8000}, "failureThreshold": 60},
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sleep", "15"]}}},
         "volumeMounts": [
             {"mountPath": "/home", "name": "home"},
             {"mountPath": "/dev/shm", "name": "dshm"},  # noqa: S108 - a mount
@@ -60,6 +61,8 @@ def refused(service: Plain, before: Plain | None = None) -> Iterator[str]:
         yield "no model"
     for name, section in sections(spec):
         stated = section.get("parallelism")
+        if stated is not None and not any(stated.values()):
+            yield f"{name}: a parallelism of nothing (v0.20)"
         if "worker" in section and size(stated) is None:
             yield f"{name}: a worker without a size"
         if stated and stated.get("pipeline") and ("data" in stated or "dataLocal" in stated):
@@ -118,6 +121,7 @@ def pod(written: Plain, service: Plain) -> Plain:
     made: Plain = _template({**written, "containers": [merged], "volumes": volumes}, service)
     uri = service["spec"]["model"]["uri"]
     assert made["containers"][0]["name"] == "main"
+    assert len(made["containers"][0]["lifecycle"]["preStop"]) == 1, "more than one handler"
     made["containers"][0]["volumeMounts"].append({"name": "model", "mountPath": "/mnt/models"})
     source = (
         {"persistentVolumeClaim": {"claimName": uri[6:]}} if uri.startswith("pvc://") else {"emptyDir": {}}

@@ -219,7 +219,9 @@ def test_every_service_is_valid_and_runs_what_is_wanted(number: int) -> None:
             assert not problems, (seed, key)
         made = manifests(answer)[SERVICE]
         assert not list(kserve_cluster.refused(made)), seed
-        runs_what_is_wanted(scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed)
+        runs_what_is_wanted(
+            scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed
+        )
 
 
 def runs_what_is_wanted(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
@@ -260,6 +262,39 @@ def _pod_runs(wanted: Plain, pod: Plain, seed: int) -> None:
     assert volumes[shared]["emptyDir"] == {"medium": "Memory"}, f"{seed}: a preset's limit"
     if wanted["role"] != "Worker":
         assert made["startupProbe"]["failureThreshold"] * made["startupProbe"]["periodSeconds"] >= 600, seed
+
+
+def test_what_runs_is_not_restarted_for_a_newer_spelling() -> None:
+    """Law C 6: v0.20 wants other words for the same, and those come with the next edit."""
+    off = serving(replica(engine("main", member())), model={"uri": "hf://o/m"}, parallelism={"expert": False})
+    scene = Scene(off, KSERVE, input=config(drainSeconds=30))
+    first = run(scene)
+    newer = manifests(first)[SERVICE]["spec"]
+    assert "parallelism" not in newer
+    [container] = newer["template"]["containers"]
+    assert container["lifecycle"]["preStop"] == {"exec": {"command": ["/bin/sleep", "30"]}}
+    earlier = copy.deepcopy(applied(first))
+    for one in (
+        earlier[SERVICE]["spec"]["forProvider"]["manifest"],
+        earlier[SERVICE]["status"]["atProvider"]["manifest"],
+        earlier["see-serving-main"]["status"]["atProvider"]["manifest"],
+    ):
+        spec = one["spec"]["template"].get("spec") or one["spec"]["template"]
+        spec["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": 30}}}
+        if one["kind"] == "LLMInferenceService":
+            one["spec"]["parallelism"] = {"expert": False}
+    runs = scene.but(observed=earlier)
+    answer = run(runs)
+    assert answer.desired[SERVICE] == {
+        key: value for key, value in earlier[SERVICE].items() if key not in ("metadata", "status")
+    }
+    assert answer.reason("ModelUpdated") == "UpToDate"
+    scaled = copy.deepcopy(off)
+    scaled["spec"]["engines"][0]["copies"] = 2
+    kept = manifests(run(runs.but(replica=scaled)))[SERVICE]["spec"]
+    assert (kept["replicas"], kept["parallelism"]) == (2, {"expert": False}), "copies restart nothing"
+    after = manifests(run(edited(runs)))[SERVICE]["spec"]
+    assert "parallelism" not in after, "an edit restarts the pods anyway"
 
 
 # ------------------------------------------------------------------------------------------------ conditions
