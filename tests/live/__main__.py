@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,7 +62,9 @@ def main() -> int:
     kept.unlink(missing_ok=True)
     given = [word for word in sys.argv[1:] if word != "--write"]
     words = ["-m", "live", "-p", "no:cacheprovider", "-x", *given]
-    code = int(pytest.main([*words, str(ROOT / "tests" / "live")]))
+    if not any(Path(word.partition("::")[0]).exists() for word in given):
+        words.append(str(ROOT / "tests" / "live"))
+    code = int(pytest.main(words))
     if kept.exists():
         sys.stdout.write(f"\n{day.table({plane.version(): day.read(kept)})}")
         if code == 0 and "--write" in sys.argv:
