@@ -55,7 +55,8 @@ def status(
     before = {key: value for key, value in mapping(composite.get("status")).items() if key in _FIELDS}
     if isinstance(snapshot, Doubt):
         # Law C 3. Crossplane applies the status with one owner, so a field that is left out is removed.
-        return before if before.get("servingDigest") == _digest(request) else _uncounted(before)
+        of_before = before.get("servingDigest") != _digest(request)
+        return _uncounted(before) if of_before else _vouched(before)
     adapters: dict[str, Any] = {}
     if room_of(snapshot.replica) is not None:
         listed_there = configured(snapshot.observed)
@@ -103,6 +104,16 @@ def _uncounted(before: dict[str, Any]) -> dict[str, Any]:
         entry | {"updated": 0} if "updated" in entry else entry for entry in mappings(before.get("engines"))
     ]
     return before | ({"engines": engines} if engines else {})
+
+
+def _vouched(before: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of before, without a digest that its own counts do not bear out.
+
+    The digest of a spec stays while an edit of it is on its way. Where that edit is taken back in doubt, the
+    pods may run the edit although the digest is that of the spec again.
+    """
+    counted = all(entry.get("updated") == entry.get("copies") for entry in mappings(before.get("engines")))
+    return before if counted else {key: value for key, value in before.items() if key != "servingDigest"}
 
 
 def condition_types(request: Request) -> tuple[str, ...]:

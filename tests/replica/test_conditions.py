@@ -284,6 +284,16 @@ class TestStatus:
             {"name": "b", "copies": 2, "available": 2, "updated": 0},
         ]
 
+    def test_in_doubt_an_edit_that_is_taken_back_proves_nothing(self) -> None:
+        """The digest is that of the spec again, and pods may run the edit: two replicas were updated at once."""
+        settled = self.scene.but(observed=applied(run(self.scene)))
+        status = run(settled).status
+        doubted = settled.but(replica={**settled.replica, "status": status}, cluster=None)
+        edited = run(doubted.edited(engines=[engine("a", copies=1, phase="Decode"), gang("b", copies=2)]))
+        back = doubted.but(replica={**settled.replica, "status": edited.status})
+        assert "servingDigest" not in run(back).status
+        assert run(back).status["engines"] == edited.status["engines"]
+
 
 def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
     """Its ten Objects open the breaker of every replica that starts, and then only the ttl brings an edit."""
