@@ -21,7 +21,7 @@ from tests.live import day, fleet, plane, workload
 from tests.live.function_log import FunctionLog
 from tests.live.plane import until
 from tests.live.shipped import shipped
-from tests.live.test_live_usable import IMAGES, add_nodes, members, turn
+from tests.live.workload import IMAGES, add_nodes, members, turn
 
 if TYPE_CHECKING:
     from tests.live.plane import ControlPlane

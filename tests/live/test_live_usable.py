@@ -13,7 +13,6 @@ import yaml
 
 from tests.live import fleet, workload
 from tests.live.plane import ControlPlane, condition, is_true, name_of, until
-from tests.support.slices import devices, resource_slice, slice_name
 
 if TYPE_CHECKING:
     from tests.live.day import Day
@@ -24,35 +23,9 @@ Plain = dict[str, Any]
 
 NAMESPACE, CLUSTER, GROUP, COMPOSITION = "usable", "seen-1", "seen", "inferenceclusters-usable"
 NODES = 3
-SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 PATIENCE = 240.0
 """Seconds: the provider looks each minute here, and a settled cluster is answered again each minute."""
 MODEL = fleet.small_deployment("seen", GROUP, NODES, NAMESPACE)
-IMAGES = [
-    {"names": [f"registry.example.com/team/image-{at}@sha256:{at:064x}"], "sizeBytes": 1} for at in range(50)
-]
-"""A kubelet lists the fifty largest."""
-
-
-def add_nodes(plane: ControlPlane, first: int, last: int) -> None:
-    """Add nodes of the pool with their drivers' slices, Ready."""
-    for name in (f"seen-{at}" for at in range(first, last)):
-        metadata = {"name": name, "labels": {"modelplane.ai/pool": "l4"}}
-        plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
-        turn(plane, name, "True", images=IMAGES)
-        # Nobody here plays the controller that takes back the taint with which nodes begin.
-        workload.patch(plane, f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
-        attributes = workload.declared_class()["spec"]["devices"][0]
-        kind = {key: attributes[key] for key in ("attributes", "capacity")}
-        content = resource_slice(name, devices(kind, 8))
-        plane.request("POST", SLICES, {**content, "metadata": {"name": slice_name(content)}})
-
-
-def turn(plane: ControlPlane, node: str, ready: str, beat: str = fleet.SINCE, **more: Any) -> None:
-    """Say whether a node is Ready, as its kubelet does, or the node controller where that is silent."""
-    row = {"type": "Ready", "status": ready, "lastTransitionTime": fleet.SINCE}
-    row |= {"lastHeartbeatTime": beat, "reason": "Played", "message": ""}
-    workload.patch(plane, f"/api/v1/nodes/{node}/status", {"status": {"conditions": [row], **more}})
 
 
 def pool(plane: ControlPlane) -> Plain:
@@ -68,11 +41,6 @@ def said(plane: ControlPlane, kind: str) -> str:
     return str(condition(plane.get("InferenceCluster", CLUSTER), kind).get("message", ""))
 
 
-def members(plane: ControlPlane) -> list[Plain]:
-    """The Objects of the collections."""
-    return plane.list("Object", workload.SYSTEM, "kubernetes.crossplane.io/owned-by-collection")
-
-
 def test_a_cluster_publishes_what_can_be_used(living: ControlPlane, day: Day) -> None:
     shipped = json.loads(
         living.kubectl("get", "composition", "inferenceclusters.modelplane.ai", "-o", "json")
@@ -82,7 +50,7 @@ def test_a_cluster_publishes_what_can_be_used(living: ControlPlane, day: Day) ->
     head = {"apiVersion": shipped["apiVersion"], "kind": "Composition", "metadata": {"name": COMPOSITION}}
     living.kubectl("apply", "-f", "-", stdin=yaml.safe_dump({**head, "spec": spec}))
     living.apply(fleet.applicable(workload.declared_class()))
-    add_nodes(living, 0, NODES)
+    workload.add_nodes(living, 0, NODES)
     cluster = workload.declared_cluster(CLUSTER, GROUP, NODES)
     cluster["spec"]["crossplane"] = {"compositionRef": {"name": COMPOSITION}}
     with day.step(f"declare a cluster of {NODES} nodes, capacity: Usable", f"usable: {NODES}"):
@@ -93,7 +61,7 @@ def test_a_cluster_publishes_what_can_be_used(living: ControlPlane, day: Day) ->
 
 def test_a_node_dies_and_the_next_placement_knows(living: ControlPlane, day: Day) -> None:
     with day.step("a node dies", f"usable: {NODES - 1}, CapacityUsable names it"):
-        turn(living, "seen-1", "Unknown")
+        workload.turn(living, "seen-1", "Unknown")
         until(lambda: usable(living) == NODES - 1, "one less can be used", PATIENCE)
     assert "seen-1 is not Ready" in said(living, "CapacityUsable")
     assert pool(living)["nodes"] == NODES, "what is declared"
@@ -105,10 +73,10 @@ def test_a_node_dies_and_the_next_placement_knows(living: ControlPlane, day: Day
     text = condition(living.get("ModelDeployment", name_of(MODEL), NAMESPACE), "ReplicasScheduled")["message"]
     assert f"needs 1, 0 free of {NODES} (1 unusable)" in text
     with day.step("the node is back", "the last replica has a place"):
-        turn(living, "seen-1", "True")
+        workload.turn(living, "seen-1", "True")
         until(lambda: len(fleet.replicas(living, MODEL)) == NODES, "the last replica", PATIENCE)
     with day.step("a node dies under a replica", "NodesUnusable names replicas, all stay"):
-        turn(living, "seen-0", "Unknown")
+        workload.turn(living, "seen-0", "Unknown")
         until(lambda: "NodesUnusable" in str(deployment(living)), "the deployment says it", PATIENCE)
     assert len(fleet.replicas(living, MODEL)) == NODES
 
@@ -124,7 +92,7 @@ def test_nothing_of_it_is_left(living: ControlPlane) -> None:
     fleet.leave(living, NAMESPACE)
     living.kubectl("delete", "inferencecluster", CLUSTER, "--wait=false")
     until(lambda: living.get("InferenceCluster", CLUSTER) is None, "the cluster gone", PATIENCE)
-    until(lambda: not members(living), "its observations gone", PATIENCE)
+    until(lambda: not workload.members(living), "its observations gone", PATIENCE)
     until(lambda: not living.list("ClusterProviderConfig"), "its provider configuration gone", PATIENCE)
     nodes = living.kubectl("get", "nodes", "-l", "modelplane.ai/pool=l4", "-o", "name").split()
     slices = [f"{node.removeprefix('node/')}-gpu.nvidia.com" for node in nodes]

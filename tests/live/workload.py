@@ -23,6 +23,7 @@ import yaml
 from example.caller import ROOT
 from tests.live import fleet, plane
 from tests.live.plane import PAUSE, ControlPlane, Refused, is_true, name_of, until
+from tests.support.slices import devices, resource_slice, slice_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ Plain = dict[str, Any]
 
 DEFAULT = ROOT / "dist" / "provider-kubernetes"
 SYSTEM = "modelplane-system"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 REMOTE = "default"
 """The namespace of the workload cluster that pods run in."""
 ADDRESS = "203.0.113.7"
@@ -266,3 +268,35 @@ class Kubelet(threading.Thread):
     ) -> None:
         made = [{"type": kind, "status": status, "lastTransitionTime": SINCE, **more} for kind in kinds]
         patch(self.living, f"{where}/status", {"status": {"phase": phase, "conditions": made}})
+
+
+IMAGES = [
+    {"names": [f"registry.example.com/team/image-{at}@sha256:{at:064x}"], "sizeBytes": 1} for at in range(50)
+]
+"""A kubelet lists the fifty largest."""
+
+
+def add_nodes(plane: ControlPlane, first: int, last: int) -> None:
+    """Add nodes of the pool with their drivers' slices, Ready."""
+    for name in (f"seen-{at}" for at in range(first, last)):
+        metadata = {"name": name, "labels": {"modelplane.ai/pool": "l4"}}
+        plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        turn(plane, name, "True", images=IMAGES)
+        # Nobody here plays the controller that takes back the taint with which nodes begin.
+        patch(plane, f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+        attributes = declared_class()["spec"]["devices"][0]
+        kind = {key: attributes[key] for key in ("attributes", "capacity")}
+        content = resource_slice(name, devices(kind, 8))
+        plane.request("POST", SLICES, {**content, "metadata": {"name": slice_name(content)}})
+
+
+def turn(plane: ControlPlane, node: str, ready: str, beat: str = fleet.SINCE, **more: Any) -> None:
+    """Say whether a node is Ready, as its kubelet does, or the node controller where that is silent."""
+    row = {"type": "Ready", "status": ready, "lastTransitionTime": fleet.SINCE}
+    row |= {"lastHeartbeatTime": beat, "reason": "Played", "message": ""}
+    patch(plane, f"/api/v1/nodes/{node}/status", {"status": {"conditions": [row], **more}})
+
+
+def members(plane: ControlPlane) -> list[Plain]:
+    """The Objects of the collections."""
+    return plane.list("Object", SYSTEM, "kubernetes.crossplane.io/owned-by-collection")

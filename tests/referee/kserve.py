@@ -31,8 +31,7 @@ import yaml
 from example.caller import ROOT
 from tests.live.__main__ import isolate
 from tests.referee import cluster
-from tests.replica import build, generate
-from tests.replica.test_kserve import runs_what_is_wanted
+from tests.replica import build, generate, kserve_cluster
 from tests.support.build import condition
 
 if TYPE_CHECKING:
@@ -410,7 +409,7 @@ def live(name: str, scene: build.Scene, *, binds: bool) -> None:
         if "model-serving" not in replica.step().desired:
             raise Unexpected("no service is composed")
         replica.until(lambda _: replica.made() is not None, "a workload of each engine")
-        runs_what_is_wanted(scene.replica["spec"], replica.made() or {}, replica.name, name)
+        kserve_cluster.runs_what_is_wanted(scene.replica["spec"], replica.made() or {}, replica.name, name)
         count = wanted_pods(scene.replica)
         if not binds:
             return

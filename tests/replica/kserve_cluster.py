@@ -174,3 +174,43 @@ def status(stage: str) -> Plain:
     )
     held = {"PresetsCombined", "HTTPRoutesReady"} | (set(kinds) if stage == "available" else set())
     return {"observedGeneration": 1, "conditions": [condition(kind, status=kind in held) for kind in kinds]}
+
+
+def runs_what_is_wanted(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
+    """Every member's container runs what is written, in as many pods, and nothing else."""
+    for one in spec["engines"]:
+        members = {entry["role"]: entry for entry in one["members"]}
+        role = "-prefill" if one.get("phase") == "Prefill" else ""
+        if "Worker" in members:
+            made = workloads["LeaderWorkerSet", f"{name}-kserve-mn{role}"]["spec"]
+            group = made["leaderWorkerTemplate"]
+            assert group["size"] == 1 + (members["Worker"].get("worker", {}).get("nodes") or 1), seed
+            pods = {"Leader": group["leaderTemplate"]["spec"], "Worker": group["workerTemplate"]["spec"]}
+        else:
+            made = workloads["Deployment", f"{name}-kserve{role}"]["spec"]
+            pods = {"Standalone": made["template"]["spec"]}
+        assert made["replicas"] == one["copies"], seed
+        for kind, pod in pods.items():
+            _pod_runs(members[kind], pod, seed)
+
+
+def _pod_runs(wanted: Plain, pod: Plain, seed: int) -> None:
+    [written] = wanted["template"]["spec"]["containers"]
+    [made] = [container for container in pod["containers"] if container["name"] == "main"]
+    words = [*made["command"], *made["args"]]
+    stated = [*written.get("command", ()), *written.get("args", ())]
+    assert "--served-model-name" not in words, f"{seed}: a preset's argument"
+    assert [word for word in words if word in stated] == stated, seed
+    env = {variable["name"]: variable for variable in made["env"]}
+    assert all(
+        env[variable["name"]].get("value") == variable["value"]
+        for variable in written.get("env", ())
+        if "value" in variable
+    ), seed
+    paths = [mount["mountPath"] for mount in made["volumeMounts"]]
+    assert len(set(paths)) == len(paths), f"{seed}: a path twice"
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    shared = next(mount["name"] for mount in made["volumeMounts"] if mount["mountPath"] == "/dev/shm")  # noqa: S108
+    assert volumes[shared]["emptyDir"] == {"medium": "Memory"}, f"{seed}: a preset's limit"
+    if wanted["role"] != "Worker":
+        assert made["startupProbe"]["failureThreshold"] * made["startupProbe"]["periodSeconds"] >= 600, seed

@@ -285,7 +285,7 @@ class TestStatus:
         ]
 
     def test_in_doubt_an_edit_that_is_taken_back_proves_nothing(self) -> None:
-        """The digest is that of the spec again, and pods may run the edit: two replicas were updated at once."""
+        """The digest is that of the spec again, and pods may run the edit."""
         settled = self.scene.but(observed=applied(run(self.scene)))
         status = run(settled).status
         doubted = settled.but(replica={**settled.replica, "status": status}, cluster=None)

@@ -219,49 +219,9 @@ def test_every_service_is_valid_and_runs_what_is_wanted(number: int) -> None:
             assert not problems, (seed, key)
         made = manifests(answer)[SERVICE]
         assert not list(kserve_cluster.refused(made)), seed
-        runs_what_is_wanted(
+        kserve_cluster.runs_what_is_wanted(
             scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed
         )
-
-
-def runs_what_is_wanted(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
-    """Every member's container runs what is written, in as many pods, and nothing else."""
-    for one in spec["engines"]:
-        members = {entry["role"]: entry for entry in one["members"]}
-        role = "-prefill" if one.get("phase") == "Prefill" else ""
-        if "Worker" in members:
-            made = workloads["LeaderWorkerSet", f"{name}-kserve-mn{role}"]["spec"]
-            group = made["leaderWorkerTemplate"]
-            assert group["size"] == 1 + (members["Worker"].get("worker", {}).get("nodes") or 1), seed
-            pods = {"Leader": group["leaderTemplate"]["spec"], "Worker": group["workerTemplate"]["spec"]}
-        else:
-            made = workloads["Deployment", f"{name}-kserve{role}"]["spec"]
-            pods = {"Standalone": made["template"]["spec"]}
-        assert made["replicas"] == one["copies"], seed
-        for kind, pod in pods.items():
-            _pod_runs(members[kind], pod, seed)
-
-
-def _pod_runs(wanted: Plain, pod: Plain, seed: int) -> None:
-    [written] = wanted["template"]["spec"]["containers"]
-    [made] = [container for container in pod["containers"] if container["name"] == "main"]
-    words = [*made["command"], *made["args"]]
-    stated = [*written.get("command", ()), *written.get("args", ())]
-    assert "--served-model-name" not in words, f"{seed}: a preset's argument"
-    assert [word for word in words if word in stated] == stated, seed
-    env = {variable["name"]: variable for variable in made["env"]}
-    assert all(
-        env[variable["name"]].get("value") == variable["value"]
-        for variable in written.get("env", ())
-        if "value" in variable
-    ), seed
-    paths = [mount["mountPath"] for mount in made["volumeMounts"]]
-    assert len(set(paths)) == len(paths), f"{seed}: a path twice"
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    shared = next(mount["name"] for mount in made["volumeMounts"] if mount["mountPath"] == "/dev/shm")  # noqa: S108
-    assert volumes[shared]["emptyDir"] == {"medium": "Memory"}, f"{seed}: a preset's limit"
-    if wanted["role"] != "Worker":
-        assert made["startupProbe"]["failureThreshold"] * made["startupProbe"]["periodSeconds"] >= 600, seed
 
 
 def test_what_runs_is_not_restarted_for_a_newer_spelling() -> None:
