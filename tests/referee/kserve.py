@@ -331,7 +331,8 @@ class Replica:
         """Delete everything and wait until nothing of it is left."""
         name, space = self.name, self.namespace
         for manifest in self.applied.values():
-            cluster.call("DELETE", call_path(manifest))
+            if manifest["kind"] != "Namespace":
+                cluster.call("DELETE", call_path(manifest))
         kinds = "llminferenceservices,deployments,leaderworkersets,pods,httproutes,inferencepools,services"
 
         def gone() -> bool:
