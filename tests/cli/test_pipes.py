@@ -225,7 +225,7 @@ def test_a_narrow_terminal_keeps_names_pools_and_reasons() -> None:
 
 ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "plan": (("plan", EXAMPLE),),
-    "why": (("why", "chat", EXAMPLE), ("why", "ml-research/kimi-k2", EXAMPLE)),
+    "why": (("why", "ml-chat/chat", EXAMPLE), ("why", "ml-research/kimi-k2", EXAMPLE)),
     "whatif": (("whatif", "--drain", "aks-eastus", EXAMPLE),),
     "headroom": (("headroom", EXAMPLE),),
     "advise": (("advise", EXAMPLE),),
@@ -303,8 +303,8 @@ def test_a_narrow_terminal_keeps_the_numbers(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_narrow_terminal_keeps_where_a_replica_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    narrow = run("why", "chat", EXAMPLE).out
+    narrow = run("why", "ml-chat/chat", EXAMPLE).out
     monkeypatch.delenv("COLUMNS")
     for place in ("aks-westeurope/0", "gke-europe-west4/0"):
-        assert place in run("why", "chat", EXAMPLE).out
+        assert place in run("why", "ml-chat/chat", EXAMPLE).out
         assert place in narrow
