@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.live.plane import Refused, run, until
+import pytest
+
+from tests.live.plane import SHIPPED, Refused, run, until, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 START = 'log=$1 pid=$2; shift 2; nohup setsid "$@" >> "$log" 2>&1 < /dev/null & echo $! > "$pid"'
 """As the scripts start it: no child of the tests, so nothing waits for its end."""
+LONG = pytest.mark.skipif(
+    version() == SHIPPED and "FAULTS" not in os.environ,
+    reason="faults take seven minutes: on the newest Crossplane, and with FAULTS=1 on any",
+)
 
 
 def process_of(living: ControlPlane, name: str) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.live.day import Day
     from tests.live.plane import ControlPlane
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, faults.LONG]
 
 Plain = dict[str, Any]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.live.day import Day
     from tests.live.plane import ControlPlane
 
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("cluster_controllers")]
+pytestmark = [pytest.mark.live, faults.LONG, pytest.mark.usefixtures("cluster_controllers")]
 
 Plain = dict[str, Any]
 
