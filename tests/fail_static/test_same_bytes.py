@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import pytest
 
 from tests.support.calm import calm_and_busy
 from tests.support.drive import run_bytes
+from tests.support.hash_seeds import printed_under
 from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 
 ROOT = Path(__file__).parents[2]
@@ -56,15 +54,5 @@ def test_processes_with_different_hash_seeds_answer_alike() -> None:
         "messages = [world.message().SerializeToString() for world in calm_and_busy()];"
         "print([hashlib.sha256(run_bytes(message)).hexdigest() for message in messages])"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "4242")
-    }
+    said = printed_under(("0", "1", "4242"), script)
     assert len(said) == 1

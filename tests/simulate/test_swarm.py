@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
 
-from example.caller import ROOT
 from tests.history.judge import judge
 from tests.history.lives import ordered
 from tests.simulate import swarm
 from tests.simulate.swarm import EVENTS, WINDOW, Day
 from tests.support import scale
+from tests.support.hash_seeds import printed_under
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
@@ -33,17 +30,7 @@ print(hashlib.sha256(rows.encode()).hexdigest())
 
 
 def test_a_day_is_the_same_for_the_same_seed_in_any_process() -> None:
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", DIGEST],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
+    digests = printed_under(("1", "2"), DIGEST)
     assert len(digests) == 1
 
 
