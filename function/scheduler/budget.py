@@ -34,14 +34,20 @@ class OutOfSteps(Exception):
     """The search ended without an answer."""
 
 
+class NotTold(OutOfSteps):
+    """A look ended without an answer, however many steps are left: it has more cases than are told apart."""
+
+
 class Budget:
     """So many steps of one search and no more."""
 
-    __slots__ = ("_units", "left", "steps")
+    __slots__ = ("_units", "cut", "left", "steps")
 
     def __init__(self, steps: int) -> None:
         """Open with a number of steps."""
         self.steps = self.left = steps
+        self.cut = False
+        """Whether some look ended without an answer, and the search went on as if it were no."""
         self._units = 0
 
     def step(self) -> None:

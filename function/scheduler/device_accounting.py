@@ -8,7 +8,8 @@ Rules. What decides whether a pool admits pods must live here; the mathematics i
 3. What cannot be told is counted against the set. A selector that gives no answer may select the entry, and
    may not; so may an entry with a taint be held, by a pod that began before it or tolerates it. A claim that
    no entry satisfies may hold any device of its class; a claim of a class that the pool does not publish
-   fills a node. None counts for more than the node that it would hold otherwise.
+   fills a node. None counts for more than the node that it would hold otherwise. A pod that can be served in
+   more ways than are told apart fills a node too, and where that makes a set short, nothing is known.
 
 Theory of operation
 A claim names so many devices of a class; its selectors say of which entries (`ClaimPart`). A constraint
@@ -31,7 +32,7 @@ from function.api.devices import Device, values_of
 from function.api.replica import StampedConstraint, StampedEngine, StampedRequest
 from function.cel.selector import compile_device
 from function.cel.values import CompileError
-from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.budget import Budget, NotTold, OutOfSteps
 from function.scheduler.worst_packing import Footprint, NodeLoad, can_block
 
 K = TypeVar("K")
@@ -339,6 +340,8 @@ class PodLayout:
         self._kinds = list(kinds.values())
         self.devices: NodeLoad = tuple(self._count(kind) for kind in self._kinds)
         self._bindings = bindings
+        self.cut = False
+        """Whether some pod has more ways than are told apart, so that who is short of a node may not be."""
         self.footprints = {pod: self._footprint(row, budget) for pod, row in bindings.items()}
 
     def _count(self, entries: Iterable[int]) -> int:
@@ -346,20 +349,26 @@ class PodLayout:
 
     def _footprint(self, bindings: Bindings, budget: Budget) -> Footprint:
         ways: set[NodeLoad] = set()
+        cut = False
         for binding in bindings.possible:
-            ways |= self._ways(binding, budget)
+            listed, is_cut = self._ways(binding, budget)
+            ways |= listed
+            cut = cut or is_cut
+        cut = cut or len(ways) > MAX_WAYS
+        self.cut = self.cut or cut
         some = tuple(sorted(ways)[:MAX_WAYS])
-        needs = some if bindings.certain or not some else (self._all_of(bindings.possible),)
-        return Footprint(some if len(ways) <= MAX_WAYS else (), needs)
+        surely = bindings.certain if some else not cut  # Without a way no node hosts it.
+        return Footprint(() if cut else some, some if surely else (self._all_of(bindings.possible),))
 
-    def _ways(self, binding: Binding, budget: Budget) -> set[NodeLoad]:
-        """List the ways in which a pod with a binding may take each kind; all of it beyond `MAX_WAYS`."""
-        ways = {(0,) * len(self._kinds)}
+    def _ways(self, binding: Binding, budget: Budget) -> tuple[set[NodeLoad], bool]:
+        """List ways in which a pod with a binding may take each kind, and tell whether there may be more."""
+        ways, cut = {(0,) * len(self._kinds)}, False
         for part in binding:
             kinds = [at for at, kind in enumerate(self._kinds) if kind[0] in part.entries]
             split = (more for load in sorted(ways) for more in self._split(part.number, kinds, load, budget))
             ways = set(islice(split, MAX_WAYS * MAX_WAYS))
-        return ways
+            cut = cut or next(split, None) is not None
+        return ways, cut
 
     def _split(self, number: int, kinds: Sequence[int], load: NodeLoad, budget: Budget) -> Iterator[NodeLoad]:
         """Take so many devices of some kinds beside a load, in every way."""
@@ -419,9 +428,16 @@ class DeviceCapacity:
         return DeviceCapacity(self.nodes, self.devices, total((self.gangs, demand.gangs)))
 
     def take(self, demand: Demand, budget: Budget) -> DeviceCapacity | None:
-        """Return what is left after a demand, or None when there is not enough. Raises OutOfSteps."""
+        """Return what is left after a demand, or None when there is not enough. Raises OutOfSteps.
+
+        None also where that is not told; the budget then says so.
+        """
         after = self.charged(demand)
-        return after if after is self or after.stranded(budget) is None else None
+        try:
+            return after if after is self or after.stranded(budget) is None else None
+        except NotTold:
+            budget.cut = True
+            return None
 
     def shortage(self, demand: Demand, budget: Budget) -> Shortage | None:
         """Say what stands against a demand; None when there is room. Raises OutOfSteps."""
@@ -446,7 +462,9 @@ class DeviceCapacity:
     def stranded(self, budget: Budget) -> Shortage | None:
         """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well.
 
-        Raises OutOfSteps where the budget does not tell. A node for each pod is enough whatever they claim.
+        Raises OutOfSteps where the budget does not tell, or the ways of some pod are too many: it is taken to
+        fill a node, so all is well says nothing too much, but a shortage may be none. A node for each pod is
+        enough whatever they claim.
         """
         budget.spend(COUNT)
         if sum(number for number in self._pods.values() if number > 0) <= self.nodes:
@@ -456,6 +474,12 @@ class DeviceCapacity:
         loads: Counter[Footprint] = Counter()
         for claims, number in self._pods.items():
             loads[layout.footprints[claims]] += number
+        worst = self._worst(layout, loads, budget)
+        if worst is not None and layout.cut and layout.nodes_taken(self._pods, budget) <= self.nodes:
+            raise NotTold("pods can be served in more ways than are told apart")
+        return worst
+
+    def _worst(self, layout: PodLayout, loads: Counter[Footprint], budget: Budget) -> Shortage | None:
         worst: Shortage | None = None
         largest = max((sum(pods for _, pods in copies.gang) for copies in self.gangs), default=0)
         for copies in self.gangs:

@@ -191,8 +191,9 @@ def _short(matcher: Matcher, ledger: Ledger, cluster: str, growth: Mapping[str, 
             shortage = capacity.shortage(demand, budget) if capacity.touched_by(demand) else None
             if shortage is not None:
                 return Deviation(Mismatch.CostGrew, f"pool {pool} needs {shortage.needs} more")  # M5
-    except OutOfSteps:  # Doubt: if there is room was not found out.
-        detail = f"pool {pool}: {Reason.SearchBudgetExceeded.value}: {budget.steps} steps"
+    except OutOfSteps as ended:  # Doubt: if there is room was not found out.
+        why = str(ended) or f"{budget.steps} steps"
+        detail = f"pool {pool}: {Reason.SearchBudgetExceeded.value}: {why}"
         return Deviation(None, detail, f"steps are enough to tell if pool {pool} has room")
     finally:
         matcher.budget.settle(budget)

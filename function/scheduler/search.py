@@ -162,7 +162,7 @@ def search(
         choice = _preferred(fit, free, budget, tightest=tightest)
         if choice is not None:
             return tuple(choice)
-        if any(engine.cut_short for engine in fit.engines):
+        if budget.cut or any(engine.cut_short for engine in fit.engines):
             return Reason.SearchBudgetExceeded
         alone = all(
             any(_take(option, free, budget) is not None for option in engine.options)
@@ -268,9 +268,9 @@ def _short(option: EngineOption, room: Explained) -> Rejection | None:
         pool = room.cluster.pools[at]
         try:
             shortage = room.free[at].shortage(demand, room.budget)
-        except OutOfSteps:
-            steps = f"{room.budget.steps} steps"
-            return Rejection(Reason.SearchBudgetExceeded, detail=steps, pool=pool.name)
+        except OutOfSteps as ended:
+            why = str(ended) or f"{room.budget.steps} steps"
+            return Rejection(Reason.SearchBudgetExceeded, detail=why, pool=pool.name)
         if shortage is None:
             continue
         rejection = Rejection(

@@ -119,6 +119,18 @@ def test_an_entry_that_has_no_devices_covers_nothing_and_is_no_fault(accounting:
     Case("as many as fit", [both, only], ask(3), ["a", "a"], why | {"b": "DeviceCountShort"}).check()
 
 
+def test_where_a_pod_has_more_ways_than_are_told_apart_no_shortage_is_claimed() -> None:
+    """Four entries that four pods tell apart: four GPUs of any of them are chosen in 35 ways, and all fit."""
+    zones = ("a", "b", "c", "d")
+    entries = [build.gpu(8, name=zone, architecture=zone) for zone in zones]
+    selectors = [f'device.attributes["{build.GPU}"].architecture == "{zone}"' for zone in zones]
+    requests = [build.request("gpu", 1, selector) for selector in selectors]
+    engines = [single(asked) | {"name": zone} for zone, asked in zip(zones, requests, strict=True)]
+    fleet = [one("a", pools=[build.pool("p0", 1, entries)], accounting="Device")]
+    wanted = ask(1, engines=[*engines, single(build.request("gpu", 4)) | {"name": "anywhere"}])
+    Case("it would bind, and nobody says so", fleet, wanted, [], {"a": "SearchBudgetExceeded"}).check()
+
+
 ACROSS = [
     (1, 2, 1, 0, "two pods that may share no node find two, or have no place"),
     (2, 2, 1, 1, "they do"),

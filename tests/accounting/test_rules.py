@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
 
 from function.api.replica import StampedConstraint, StampedRequest
-from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler import device_accounting
+from function.scheduler.budget import Budget, NotTold, OutOfSteps
 from function.scheduler.device_accounting import (
     MAX_WAYS,
     Copies,
@@ -17,6 +20,7 @@ from function.scheduler.device_accounting import (
     PodClaims,
     Pods,
     PoolDevices,
+    Shortage,
     gangs_of,
     total,
 )
@@ -309,6 +313,46 @@ def test_more_ways_than_are_told_apart_fill_a_node() -> None:
     footprint = node_of(entries).layout(frozenset(pods), ample()).footprints[pods[0]]
     assert footprint.ways == ()
     assert len(footprint.needs) == MAX_WAYS
+
+
+def test_ways_that_are_cut_are_never_taken_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of a cut may be few ways, or none: of others, it would count only those."""
+    cut = Counter[bool]()
+    for seed in range(300):
+        draw = random.Random(seed)
+        zones = [str(at) for at in range(draw.choice((2, 3, 4)))]
+        entries = [entry(f"e{zone}", draw.randint(1, 4), zone=zone) for zone in zones]
+        selectors = ("", *map(of_zone, zones))
+        of = [("gpu", draw.randint(1, 3), draw.choice(selectors)) for _ in range(draw.choice((1, 2, 3)))]
+        pods = [pod(*of), *(pod(("gpu", 1, of_zone(zone))) for zone in zones)]
+        made = []
+        for most in (1_000, 2):
+            monkeypatch.setattr(device_accounting, "MAX_WAYS", most)
+            made.append(node_of(entries).layout(frozenset(pods), ample()))
+        whole, part = (layout.footprints[pods[0]] for layout in made)
+        cut[made[1].cut] += 1
+        assert not made[0].cut
+        assert part == whole if not made[1].cut else part.ways == (), (seed, of, entries)
+    assert min(cut.values()) > 50, cut
+
+
+def test_where_ways_are_cut_a_shortage_is_not_told_unless_there_are_too_few_devices() -> None:
+    """Nobody gives way in that doubt, and a refusal does not say that there is no room."""
+    entries = [entry(f"e{at}", 8, zone=str(at)) for at in range(4)]
+    anywhere = pod(("gpu", 4, ""))
+    others = [pod(("gpu", 1, of_zone(str(at)))) for at in range(4)]
+    for number, certain in ((1, False), (7, False), (8, True)):
+        held = total([(Copies((Pods(claimed, 1),), 1),) for claimed in others])
+        room = DeviceCapacity(1, node_of(entries), held)
+        more = Demand(1, ((Copies((Pods(anywhere, 1),), number)),))
+        budget = ample()
+        assert room.take(more, budget) is None
+        assert budget.cut is not certain, number
+        if certain:
+            assert room.shortage(more, ample()) == Shortage(1, 0)
+        else:
+            with pytest.raises(NotTold, match="more ways than are told apart"):
+                room.shortage(more, ample())
 
 
 def test_a_look_takes_the_same_steps_whether_or_not_it_is_remembered() -> None:
