@@ -52,6 +52,16 @@ def test_only_an_observed_replica_that_is_ready_is_reported_ready() -> None:
     assert set(answer.replicas) == {"replica-a-0", "replica-a-1", "replica-a-2"}
 
 
+def test_a_replica_that_is_only_listed_and_not_wanted_is_left_alone() -> None:
+    """To desire it would create it again where the list is older than its deletion; nobody leaves for it."""
+    own_replicas = [build.replica(ask(3), name, 0, pools="p0", ready=True) for name in "abc"]
+    fleet, seen = clusters(a=1, b=1, c=1), build.observed(*own_replicas[:2])
+    surplus = run(World(ask(2), fleet, own_replicas, seen))
+    assert set(surplus.replicas) == {"replica-a-0", "replica-b-0"}
+    wanted = run(World(ask(3), fleet, own_replicas, seen))
+    assert wanted.replicas["replica-c-0"]["metadata"]["name"] == own_replicas[2]["metadata"]["name"]
+
+
 def test_an_endpoint_that_is_emitted_as_it_is_is_as_ready_as_it_was() -> None:
     """While the list is not delivered, its replica may be one that is only listed."""
     own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
