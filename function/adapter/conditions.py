@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from function.adapter.schedule import AdapterDecision, RefusalReason, one_more_slot
+from function.adapter.schedule import AdapterDecision, RefusalReason, gained, one_more_slot
 from function.adapter.snapshot import AdapterSnapshot
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Request
@@ -81,8 +81,8 @@ def _why(decision: AdapterDecision) -> str:
 
 def _hint(decision: AdapterDecision) -> str:
     """Return what would help, where that was tried."""
-    gained = one_more_slot(decision) if decision.inputs.complete else 0
-    return f"with one slot more on each replica {gained} more would be placed" if gained else ""
+    more = gained(decision, one_more_slot) if decision.inputs.complete else 0
+    return f"with one slot more on each replica {more} more would be placed" if more else ""
 
 
 def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:

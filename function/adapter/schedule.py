@@ -19,7 +19,7 @@ Limits: the pass reads no device and no memory. A slot is what the deployment sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -213,14 +213,14 @@ def _scale_down(
     """Give up what is too many of those that count, one at a time."""
     staying, victims = [item for item in kept if not item.outgoing], []
     while len(staying) > inputs.wanted:
-        clusters = Counter(_cluster(inputs, item.existing.replica) for item in staying)
+        clusters = Counter(cluster_of(inputs, item.existing.replica) for item in staying)
 
         def worst(item: KeptPlacement, clusters: Counter[str] = clusters) -> tuple[bool, bool, int, str]:
             base = inputs.bases.get(item.existing.replica)
             return (
                 base is not None and base.ready is False,
                 base is not None and inputs.name not in base.configured,
-                clusters[_cluster(inputs, item.existing.replica)],
+                clusters[cluster_of(inputs, item.existing.replica)],
                 item.existing.replica,
             )
 
@@ -231,7 +231,8 @@ def _scale_down(
     return [item for item in kept if item not in victims], dropped
 
 
-def _cluster(inputs: AdapterInput, replica: str) -> str:
+def cluster_of(inputs: AdapterInput, replica: str) -> str:
+    """Return the cluster of a replica; empty while nobody says it."""
     base = inputs.bases.get(replica)
     return "" if base is None else base.cluster
 
@@ -243,29 +244,36 @@ def _fill(
     placed: list[str] = []
     if shortfall <= 0 or not inputs.complete:
         return placed, []
-    clusters = Counter(_cluster(inputs, item.existing.replica) for item in kept if not item.outgoing)
+    clusters = Counter(cluster_of(inputs, item.existing.replica) for item in kept if not item.outgoing)
     taken = {existing.replica for existing in inputs.existing}
     while len(placed) < shortfall:
-        feasible, rejections = _filtered(inputs, taken | set(placed))
+        feasible, rejections = filtered(inputs, taken | set(placed))
         if not feasible:
             return placed, rejections
-        best = min(
-            feasible,
-            key=lambda base: (
-                inputs.name not in base.configured,
-                clusters[base.cluster],
-                -free(inputs, base),
-                base.name,
-            ),
-        )
+        best = min(feasible, key=lambda base: preference(inputs, clusters, base))
         placed.append(best.name)
         clusters[best.cluster] += 1
     return placed, []
 
 
-def _filtered(
+def preference(
+    inputs: AdapterInput, clusters: Mapping[str, int], base: BaseReplica
+) -> tuple[bool, int, int, str]:
+    """Return the order in which replicas that take the adapter are chosen; smaller comes first.
+
+    `clusters`: how many of its places each cluster has.
+    """
+    is_loaded = inputs.name in base.configured
+    return (not is_loaded, clusters.get(base.cluster, 0), -free(inputs, base), base.name)
+
+
+def filtered(
     inputs: AdapterInput, taken: Iterable[str]
 ) -> tuple[list[BaseReplica], list[tuple[str, RefusalReason, str]]]:
+    """Split the replicas of the base into those that can take the adapter, and the others with why not.
+
+    `taken`: those that have it.
+    """
     feasible, rejections = [], []
     for name in sorted(inputs.bases):
         base = inputs.bases[name]
@@ -293,13 +301,13 @@ def free(inputs: AdapterInput, base: BaseReplica) -> int:
     return (base.room.adapters if base.room else 0) - len(names)
 
 
-def one_more_slot(decision: AdapterDecision) -> int:
-    """Return how many more replicas one slot more on each replica would give, found by running the pass."""
+def gained(decision: AdapterDecision, edit: Callable[[AdapterRoom | None], AdapterRoom | None]) -> int:
+    """Return how many more replicas another room on each replica would give, by running the pass."""
     inputs = decision.inputs
-    roomier = {
-        name: replace(base, room=base.room.model_copy(update={"slots": base.room.slots + 1}))
-        if base.room
-        else base
-        for name, base in inputs.bases.items()
-    }
-    return schedule(replace(inputs, bases=roomier)).total - decision.total
+    edited = {name: replace(base, room=edit(base.room)) for name, base in inputs.bases.items()}
+    return schedule(replace(inputs, bases=edited)).total - decision.total
+
+
+def one_more_slot(room: AdapterRoom | None) -> AdapterRoom | None:
+    """Return a room with one slot more; none stays none."""
+    return room and room.model_copy(update={"slots": room.slots + 1})

@@ -64,7 +64,12 @@ FLEET = (
     Resource("ModelCache", "modelcaches"),
 )
 """What a decision reads."""
-BY_KIND = {resource.kind: resource for resource in FLEET}
+ADAPTERS = (
+    Resource("ModelAdapter", "modeladapters"),
+    Resource("ModelAdapterPlacement", "modeladapterplacements"),
+)
+"""What is placed on replicas; deployments are placed without it."""
+BY_KIND = {resource.kind: resource for resource in (*FLEET, *ADAPTERS)}
 COMPOSITIONS = Resource("Composition", "compositions", "apiextensions.crossplane.io", "v1")
 """Where the inputs of the function's steps stand."""
 WORKLOADS = (
@@ -384,8 +389,7 @@ def _context(config: Any, where: str, wanted: str) -> JsonObject:
 
 def identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
     """Namespace and name of every object of a kind of a control plane. Raises BadInput."""
-    resource = next(resource for resource in FLEET if resource.kind == kind)
-    metadata = (plain["metadata"] for plain in plane.objects(resource))
+    metadata = (plain["metadata"] for plain in plane.objects(BY_KIND[kind]))
     return [(str(entry.get("namespace") or ""), str(entry["name"])) for entry in metadata]
 
 

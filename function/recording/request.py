@@ -272,9 +272,10 @@ _SUB_REQUEST: Mapping[str, Allowed] = {
     "tolerations": _DEVICE_TOLERATION,
 }
 _CONSTRAINTS = fields("requests", "matchAttribute")
+_ROOM = fields("slots", "maxRank", "capabilities", "overcommit")
 _ENGINE: Mapping[str, Allowed] = {
     **fields("name", "copies", "phase", "poolPolicy"),
-    "adapters": fields("slots", "maxRank", "capabilities", "overcommit"),
+    "adapters": _ROOM,
     "members": {
         **fields("role"),
         "worker": fields("nodes"),
@@ -337,6 +338,7 @@ MODEL_REPLICA: Mapping[str, Allowed] = {
         "serving": template,
         "engines": {
             **fields("name", "copies", "phase"),
+            "adapters": _ROOM,
             "members": {
                 **fields("role", "nodePoolName"),
                 "worker": fields("nodes"),
@@ -350,7 +352,7 @@ MODEL_REPLICA: Mapping[str, Allowed] = {
             },
         },
     },
-    "status": {"conditions": _CONDITION},
+    "status": {"conditions": _CONDITION, "adapters": _NAMED},
 }
 
 MODEL_ENDPOINT: Mapping[str, Allowed] = {
@@ -358,6 +360,22 @@ MODEL_ENDPOINT: Mapping[str, Allowed] = {
     "metadata": _COMPOSED,
     "spec": fields("url", "rewritePath"),
     "status": {"conditions": _CONDITION},
+}
+
+MODEL_ADAPTER: Mapping[str, Allowed] = {
+    **_TYPE,
+    "metadata": _METADATA,
+    "spec": {
+        "base": {**fields("deploymentName"), "matchLabels": subtree},
+        **fields("replicas", "minReplicas", "rank", "requirements"),
+        "source": stand_in,
+    },
+}
+
+MODEL_ADAPTER_PLACEMENT: Mapping[str, Allowed] = {
+    **_TYPE,
+    "metadata": {**_METADATA, "labels": subtree, "ownerReferences": fields("uid", "controller")},
+    "spec": {**fields("adapter", "replica"), "source": stand_in},
 }
 
 SCHEDULER_CONFIG: Mapping[str, Allowed] = {
@@ -381,6 +399,8 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
 KINDS: Mapping[str, Mapping[str, Allowed]] = {
     "InferenceClass": INFERENCE_CLASS,
     "InferenceCluster": INFERENCE_CLUSTER,
+    "ModelAdapter": MODEL_ADAPTER,
+    "ModelAdapterPlacement": MODEL_ADAPTER_PLACEMENT,
     "ModelCache": MODEL_CACHE,
     "ModelDeployment": MODEL_DEPLOYMENT,
     "ModelEndpoint": MODEL_ENDPOINT,

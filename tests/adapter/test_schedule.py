@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from function.adapter.schedule import LeaveCause, RefusalReason, one_more_slot, schedule
+from function.adapter.schedule import LeaveCause, RefusalReason, gained, one_more_slot, schedule
 from tests.adapter.worlds import ADAPTER, base, existing, on, random_world, world
 from tests.support.scale import seeds
 
@@ -169,8 +169,8 @@ def test_every_replica_that_takes_none_is_counted_with_its_first_reason() -> Non
 
 def test_a_slot_more_is_a_hint_only_where_it_helps() -> None:
     full = world(base("r0", slots=1), others=(on("r0", "other"),))
-    assert one_more_slot(schedule(full)) == 1
-    assert one_more_slot(schedule(world(base("r0", slots=None)))) == 0
+    assert gained(schedule(full), one_more_slot) == 1
+    assert gained(schedule(world(base("r0", slots=None))), one_more_slot) == 0
 
 
 # An oracle: the same rules, written as what must hold of an answer and found by trying every answer.

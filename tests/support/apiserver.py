@@ -29,6 +29,8 @@ PLURALS = {
     "ModelReplica": "modelreplicas",
     "ModelEndpoint": "modelendpoints",
     "ModelCache": "modelcaches",
+    "ModelAdapter": "modeladapters",
+    "ModelAdapterPlacement": "modeladapterplacements",
     "Composition": "compositions",
     "Object": "objects",
     "ObservedObjectCollection": "observedobjectcollections",

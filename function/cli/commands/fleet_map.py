@@ -14,7 +14,7 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
-from function.cli.render.fleet_map import draw, html, svg
+from function.cli.render.fleet_map import AdapterCard, adapter_cards, draw, html, svg
 from function.cli.worlds.inputs import FLEET, read
 from function.cli.worlds.simulate import settle
 
@@ -71,7 +71,15 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
             f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or redirect the output"
         )
     inputs = read(source, FLEET)
-    picture = draw(inputs.world, settle(inputs.world), inputs.titles(()))
+    settled_fleet = settle(inputs.world)
+    adapters: tuple[AdapterCard, ...] = ()
+    if inputs.manifests["ModelAdapter"]:
+        from function.cli.worlds.adapters import settled  # noqa: PLC0415 - all handlers are needed
+
+        only = inputs.origin.only
+        every = settled(inputs.manifests, settled_fleet)
+        adapters = adapter_cards(one for one in every if only in ("", one.manifest.namespace))
+    picture = draw(inputs.world, settled_fleet, inputs.titles(()), adapters)
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
         click.echo(text)

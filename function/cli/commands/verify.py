@@ -20,6 +20,7 @@ from function.api import (
     SchedulerConfig,
     replica as replica_api,
 )
+from function.api.adapter import PLACEMENT_KIND, ModelAdapter
 from function.api.deployment import PlacementPolicy
 from function.api.names import NamespacedName
 from function.api.ownership import Owner
@@ -29,12 +30,25 @@ from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, counted, emit, escape, listed, reassure
 from function.cli.worlds.inputs import DEPLOYMENTS, FLEET, Inputs, read, read_manifests
 from function.cli.worlds.simulate import one_round
+from function.cli.worlds.world import identity_of
 from function.deployment.forecast import read_cluster
-from function.verify import Decided, State, Violation, check, check_state
+from function.verify import (
+    AdapterState,
+    Decided,
+    State,
+    Violation,
+    check,
+    check_adapter_state,
+    check_adapters,
+    check_state,
+    read_host,
+    read_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Source
 
 DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
@@ -127,6 +141,10 @@ def by_deployment(resources: Iterable[dict[str, Any]]) -> DesiredReplicas:
     return desired
 
 
+def _replicas_of(decision: Manifests) -> DesiredReplicas:
+    return by_deployment(manifest.content for manifest in decision["ModelReplica"])
+
+
 def _planned(inputs: Inputs) -> DesiredReplicas:
     planned = one_round(inputs.world)
     responses = (plan.response for plan in planned)
@@ -135,11 +153,51 @@ def _planned(inputs: Inputs) -> DesiredReplicas:
     )
 
 
-def _from_file(path: str) -> DesiredReplicas:
+def _from_file(path: str) -> Manifests:
     manifests, errors = read_manifests([path])
     if errors:
         raise BadInput(f"{path}: what the API server would refuse is no decision")
-    return by_deployment(manifest.content for manifest in manifests["ModelReplica"])
+    return manifests
+
+
+def _adapter_findings(
+    inputs: Inputs, desired: DesiredReplicas, decision: Manifests | None, *, standing: bool
+) -> tuple[list[Violation], list[Violation], int]:
+    """Check the adapters: as they stand, as decided, and how many places were decided.
+
+    `desired`: the replicas that they meet. `decision`: where their places are from; None plans them here.
+    """
+    manifests = inputs.manifests
+    if not (manifests["ModelAdapter"] or manifests[PLACEMENT_KIND]):
+        return [], [], 0
+    from function.cli.worlds.adapters import in_turn, placed, standing_replicas  # noqa: PLC0415 - only then
+
+    adapters = []
+    for manifest in in_turn(manifests):
+        try:
+            adapters.append(ModelAdapter.parse(manifest.content))
+        except Malformed:
+            continue
+    stored = {manifest.identity: manifest.content for manifest in manifests["ModelReplica"]}
+    places = [read_place(manifest.content) for manifest in manifests[PLACEMENT_KIND]]
+    state = AdapterState(adapters, [read_host(content) for content in stored.values()], places)
+    faulty = check_adapter_state(state)
+    if standing:
+        return faulty, [], 0
+    merged = (
+        {**content, "status": stored.get(identity_of(content), {}).get("status") or {}}
+        for listed in desired.values()
+        for content in listed
+    )
+    titles = {f"{manifest.namespace}/{manifest.name}" for manifest in inputs.world.deployments}
+    replicas = standing_replicas(manifests, titles, merged)
+    if decision is None:
+        answers = placed(manifests, replicas, inputs.world.endpoints)
+        decided = [read_place(item) for answer in answers for item in answer.placements]
+    else:
+        decided = [read_place(manifest.content) for manifest in decision[PLACEMENT_KIND]]
+    state = AdapterState(adapters, [read_host(content) for content in replicas], places)
+    return faulty, check_adapters(state, decided), len(decided)
 
 
 def _about(findings: list[Violation], inputs: Inputs) -> list[Violation]:
@@ -193,7 +251,8 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     possibilities. It checks the fleet as it stands (overcommitted pools and who holds them, replicas pinned
     to pools or clusters that are not there) and the decision: every new replica on an open cluster, on
     pools that match, with claims they can give; nothing overcommitted; no replica lost or moved without a
-    reason; none left out while there is room; spread before packed.
+    reason; none left out while there is room; spread before packed. Adapters likewise: slots, ranks and
+    capabilities of the replicas that they are on, and spread.
 
     Exit codes: 0 certified, 2 a rule is broken, 1 bad input.
 
@@ -209,17 +268,23 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     inputs = read(source, FLEET if standing else DEPLOYMENTS)
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
-    faulty = check_state(state)
-    desired = {} if standing else _from_file(decision) if decision else _planned(inputs)
+    from_file = _from_file(decision) if decision else None
+    desired = {} if standing else _planned(inputs) if from_file is None else _replicas_of(from_file)
     decided = [] if standing else decisions(inputs, state, settings or SchedulerConfig(), desired)
-    violations = _about(check(state, decided), inputs)
+    of_adapters, misplaced, places = _adapter_findings(inputs, desired, from_file, standing=standing)
+    faulty = [*check_state(state), *of_adapters]
+    violations = _about([*check(state, decided), *misplaced], inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
         fine = f"{charged} on {clusters}: nothing is overcommitted"
         _section("The fleet as it stands", faulty, fine, inputs.faults)
         if not standing:
             replicas = counted(sum(len(deployment.desired) for deployment in decided), "replica")
-            fine = f"{replicas} of {counted(len(decided), 'deployment')}: every placement follows the rules"
+            of = f"{replicas} of {counted(len(decided), 'deployment')}"
+            if inputs.manifests["ModelAdapter"]:
+                adapters = counted(len(inputs.manifests["ModelAdapter"]), "adapter")
+                of = f"{of}, {counted(places, 'place')} of {adapters}"
+            fine = f"{of}: every placement follows the rules"
             _section("The decision", violations, fine, inputs.faults)
     else:
         emit(output, answered("Verification", {"state": _as_data(faulty), "decision": _as_data(violations)}))

@@ -165,9 +165,17 @@ def _show(answer: WhatIf) -> None:
         out.print()
         for text, style in _lines(difference):
             out.say(escape(text), style=style)
+    if answer.adapters:
+        from function.cli.render.adapters import difference_lines  # noqa: PLC0415 - only then
+
+        for adapter in answer.adapters:
+            for text, style in difference_lines(adapter) if adapter.changed else ():
+                out.say(escape(text), style=style)
     rest = len(answer.differences) - len(concerned)
     if rest:
         out.print(f"\n{rest} {'deployment is' if rest == 1 else 'deployments are'} not concerned.")
+    if still := sum(not adapter.changed for adapter in answer.adapters):
+        out.print(f"{still} {'adapter is' if still == 1 else 'adapters are'} not concerned.")
     for text in answer.bystanders:
         out.print(escape(f"note: {text} is not forecast: its deployment is not in the files"), style="dim")
     show_commands(out, answer.commands, "To make the change", "To take it back")
@@ -212,7 +220,8 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     nothing changes any more, once with and once without the changes: replicas that are dropped are gone in
     the next pass, new ones become Ready. What differs in the end is shown per deployment: what moves, what
     gets stuck and why, which endpoints disappear, how few are in service on the way. An edit that restarts
-    pods is shown step by step.
+    pods is shown step by step. ModelAdapters settle on the fleet as it is then: which places each loses and
+    gets.
 
     Nothing is executed. The files need the ModelDeployments and the existing ModelReplicas: see
     `fleet-scheduler snapshot`.
@@ -236,5 +245,5 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
         _show(answer)
     else:
         emit(output, answered("WhatIf", answer.as_data))
-    worse = any(difference.worse for difference in answer.differences)
+    worse = any(one.worse for one in answer.differences) or any(one.worse for one in answer.adapters)
     end(faults, findings=worse or not answer.after.settled)

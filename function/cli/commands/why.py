@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.table import Table
@@ -16,11 +16,11 @@ from rich.tree import Tree
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
-from function.cli.options import Command, Names, output_option, reads_fleet
+from function.cli.options import Command, Names, end, output_option, reads_fleet
 from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, console, emit, escape
-from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.inputs import Inputs, read, title_of
 from function.cli.worlds.settling import explained, worst_code
 from function.cli.worlds.source import add_workloads
 from function.cli.worlds.world import plan_all
@@ -28,6 +28,7 @@ from function.deployment.forecast import ClusterVerdict
 
 if TYPE_CHECKING:
     from function.cli.text import Screen
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
     from function.deployment.forecast import ClusterOutline, EngineOutline, Forecast, Hint
@@ -180,6 +181,33 @@ def _planned(inputs: Inputs, deployment: str) -> Planned:
     return next(planned for planned in planning if planned.title == title)
 
 
+def _adapter(inputs: Inputs, name: str, *, is_adapter: bool) -> PlannedAdapter | None:
+    """The adapter that a name means, planned; None where it means a deployment. Raises BadInput."""
+    only, origin = inputs.origin.only, inputs.origin
+    identities = (manifest.identity for manifest in inputs.manifests["ModelAdapter"])
+    titles = ["/".join(identity) for identity in identities if only in ("", identity[0])]
+    named = [title for title in titles if name in (title, title.partition("/")[2])]
+    deployments = (manifest for manifest in inputs.world.deployments if only in ("", manifest.namespace))
+    is_deployment = any(name in ("/".join(one.identity), one.name) for one in deployments)
+    if not is_adapter and (is_deployment or not named):
+        return None
+    from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
+
+    title = title_of(name, sorted(titles), origin, "ModelAdapter")
+    planned = adapters_of(inputs, plan_all(inputs.world))
+    return next(adapter for adapter in planned if adapter.title == title)
+
+
+def _show_adapter(adapter: PlannedAdapter, inputs: Inputs, output: str) -> NoReturn:
+    from function.cli.render.adapters import show_why_adapter, why_data  # noqa: PLC0415 - as above
+
+    if output == "tree":
+        show_why_adapter(adapter)
+    else:
+        emit(output, answered("WhyAdapter", why_data(adapter)))
+    end(inputs.faults, findings=not adapter.response.conditions[0].status)
+
+
 def _check(forecast: Forecast, view: View, where: str) -> None:
     """Refuse a cluster or a pool that is not there. Raises BadInput."""
     clusters, cluster, pool = forecast.clusters, view.cluster, view.pool
@@ -195,8 +223,11 @@ def _check(forecast: Forecast, view: View, where: str) -> None:
 @reads_fleet
 @click.option("--cluster", metavar="NAME", help="Only this cluster: why not there?")
 @click.option("--pool", metavar="NAME", help="Only node pools of this name.")
+@click.option("--adapter", is_flag=True, help="The name is that of a ModelAdapter.")
 @output_option("tree", "yaml", "json", text="tree for people; yaml and json hold the same answer as data.")
-def why(deployment: str, source: Source, cluster: str | None, pool: str | None, output: str) -> None:
+def why(
+    deployment: str, source: Source, cluster: str | None, pool: str | None, output: str, *, adapter: bool
+) -> None:
     r"""Explain the placement of DEPLOYMENT (NAMESPACE/NAME, or NAME where it is the only one).
 
     The line that matters comes first; then what would help (each hint was tried out on the
@@ -205,14 +236,23 @@ def why(deployment: str, source: Source, cluster: str | None, pool: str | None, 
     objects,observedobjectcollections -A) it goes on below the cluster: which workload is not
     serving, and what its first pending pod waits for.
 
+    A name that only a ModelAdapter has, or any with --adapter, is that of an adapter: how many places it
+    has, what would help, and for every replica of its base why it is there or not, with who has the slots.
+
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input.
 
     \b
     Examples:
       kubectl fleet why llama
+      kubectl fleet why support --adapter
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler why ml-team/llama --cluster use1 -
     """
     inputs, view = read(source), View(cluster, pool)
+    explained_adapter = _adapter(inputs, deployment, is_adapter=adapter)
+    if explained_adapter is not None:
+        if cluster is not None or pool is not None:
+            raise BadInput("--cluster and --pool are about deployments: an adapter is shown on all replicas")
+        _show_adapter(explained_adapter, inputs, output)
     planned = _planned(inputs, deployment)
     add_workloads(inputs.manifests, inputs.origin, planned.manifest.namespace)
     if not planned.forecast.readable:

@@ -27,9 +27,10 @@ from function.cli.worlds.world import identity_of
 from function.deployment.forecast import NO_PRICE, Price, rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from function.api import ModelReplica, Pool
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
     from function.deployment.forecast import Forecast, Question
@@ -200,6 +201,19 @@ class DeploymentCard:
         return max(0, self.wanted - self.placed)
 
 
+@dataclass(frozen=True, slots=True)
+class AdapterCard:
+    """One adapter, on replicas of the settled fleet."""
+
+    name: str
+    placed: int
+    wanted: int
+    message: str
+    """Why it is on fewer than are wanted."""
+    places: tuple[tuple[str, str], ...]
+    """Replica, as `namespace/name`, and cluster."""
+
+
 @dataclass(frozen=True)
 class FleetMap:
     """The whole picture. What is made of its parts is made once: every node that is drawn asks for it."""
@@ -209,6 +223,16 @@ class FleetMap:
     strangers: tuple[tuple[str, int, str], ...]
     """Holders whose deployment was not given, with their colours and why they are no more than that."""
     notes: tuple[str, ...]
+    adapters: tuple[AdapterCard, ...] = ()
+
+    @cached_property
+    def loaded(self) -> dict[str, dict[str, list[str]]]:
+        """Adapters by cluster and replica."""
+        loaded: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for adapter in self.adapters:
+            for replica, cluster in adapter.places:
+                loaded[cluster][replica].append(adapter.name)
+        return loaded
 
     @cached_property
     def colours(self) -> dict[str, int]:
@@ -352,7 +376,27 @@ def _regions(world: World, shares: Shares) -> tuple[tuple[str, tuple[ClusterCard
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
 
 
-def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> FleetMap:
+def adapter_cards(adapters: Iterable[PlannedAdapter]) -> tuple[AdapterCard, ...]:
+    """Return a card of every adapter, by name."""
+    cards = (
+        AdapterCard(
+            adapter.title,
+            adapter.total,
+            adapter.wanted,
+            adapter.response.conditions[0].message,
+            tuple((f"{adapter.manifest.namespace}/{name}", cluster) for name, cluster, _ in adapter.places),
+        )
+        for adapter in adapters
+    )
+    return tuple(sorted(cards, key=lambda card: card.name))
+
+
+def draw(
+    world: World,
+    settled: Simulation,
+    chosen: Collection[str] = (),
+    adapters: tuple[AdapterCard, ...] = (),
+) -> FleetMap:
     """Put the picture together from a world as it stands, and as it will stand once it has settled.
 
     Of the deployments, only those chosen are listed with their verdicts; without any, all of them.
@@ -380,7 +424,7 @@ def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> Fle
     notes = list(folded(world.assumptions))
     if not settled.settled:
         notes.append(f"the fleet does not settle: this is the state after {len(settled.rounds)} passes")
-    return FleetMap(regions, tuple(models), strangers, tuple(notes))
+    return FleetMap(regions, tuple(models), strangers, tuple(notes), adapters)
 
 
 # Render the map: one self-contained page, or one picture. No network, no clock.

@@ -20,11 +20,8 @@ from function.cli.worlds.settling import stalled_of, unready_of
 from function.deployment.forecast import Price, rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from function.boundary import Condition
     from function.cli.text import Screen
-    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.apply import Commands
     from function.cli.worlds.world import Planned
     from function.deployment.forecast import Forecast, ReplicaRow
@@ -78,18 +75,6 @@ def show(results: list[Planned], words: str) -> None:
     together = Price.of(row.cents for planned in results for row in planned.forecast.standing)
     if len(results) > 1 and together.priced:
         out.print(f"\nTogether {together}", style="bold")
-
-
-def show_adapters(adapters: Iterable[PlannedAdapter]) -> None:
-    """Print the replicas that every adapter is on, or why it is on fewer than are wanted."""
-    out = console()
-    for adapter in adapters:
-        out.print()
-        out.say(f"{escape(adapter.title)} (adapter)", style="bold")
-        for condition in adapter.response.conditions:
-            show_condition(out, condition)
-        for replica, cluster, action in adapter.places:
-            out.say(f"  {escape(replica)}  {escape(cluster)}  {action}")
 
 
 def _deployment(out: Screen, planned: Planned, words: str) -> None:

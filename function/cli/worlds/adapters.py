@@ -1,31 +1,45 @@
 """Place the adapters of the files on the replicas that a plan desires, as their handler would.
 
-One request for each ModelAdapter, the oldest first, once all deployments are planned. Each sees the slots
-that the earlier ones took. The handler is asked through `dispatch`, as a server would ask it. A replica that
-is only planned takes adapters too, so that a whole folder can be planned before anything runs.
+    standing_replicas ▶ placed: a request for each ModelAdapter ▶ settled, compared: for `whatif` and the map
+
+The oldest adapter comes first, once all deployments are planned, and each sees the slots that the earlier
+ones took. The handler is asked as a server would ask it. A replica that is only planned takes adapters too,
+so that a whole folder can be planned before anything runs. One that the plan drops is on its way out: its
+adapters go elsewhere first where there is room.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.adapter.forecast import forecast
 from function.adapter.snapshot import PLACEMENT_KEY, fleet, standing
 from function.api.adapter import PLACEMENT_KIND
-from function.api.model import mapping
+from function.api.model import mapping, number
 from function.api.ownership import turn
+from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import PlainDocument, Request
 from function.cli.worlds.settling import plain_conditions
 from function.cli.worlds.workloads import replicas_of
-from function.dispatch import run
+from function.cli.worlds.world import identity_of, is_deleting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
+    from function.adapter.forecast import AdapterForecast
     from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
-    from function.cli.worlds.manifest import Manifest
+    from function.cli.worlds.manifest import Manifest, Manifests
+    from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned
+
+ADAPTER_KIND = "ModelAdapter"
+ROUNDS = 20
+"""Adapters that have not settled after so many rounds are taken as they are then."""
+SINCE = "1970-01-01T00:00:00Z"
+"""When a replica that a plan drops is said to leave: any time will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +47,35 @@ class PlannedAdapter:
     """One adapter, and what its handler answers."""
 
     manifest: Manifest
-    response: Response
+    forecast: AdapterForecast
     places: tuple[tuple[str, str, str], ...]
     """Replica, cluster, and `new` or `retained`."""
+
+    @property
+    def response(self) -> Response:
+        """The response that Crossplane would get."""
+        return self.forecast.response
 
     @property
     def title(self) -> str:
         """`namespace/name`."""
         return f"{self.manifest.namespace}/{self.manifest.name}"
+
+    @property
+    def wanted(self) -> int:
+        """How many replicas it is wanted on."""
+        return number(self.manifest.spec.get("replicas"), 1)
+
+    @property
+    def total(self) -> int:
+        """How many replicas it is on, without those that are to be replaced."""
+        return number(mapping(self.response.status.get("replicas")).get("total"), 0)
+
+    @property
+    def placements(self) -> list[JsonObject]:
+        """The placements that are desired."""
+        listed = sorted(self.response.desired.items())
+        return [desired.resource for key, desired in listed if key.startswith(PLACEMENT_KEY)]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -52,54 +87,209 @@ class PlannedAdapter:
         head = {"namespace": self.manifest.namespace, "name": self.manifest.name}
         return {**head, "conditions": plain_conditions(self.response), "replicas": replicas}
 
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Where it ends, as plain data for `whatif`."""
+        scheduled = self.response.conditions[0]
+        return {
+            "wanted": self.wanted,
+            "placed": self.total,
+            "reason": scheduled.reason,
+            "message": scheduled.message,
+            "replicas": [{"name": name, "cluster": cluster} for name, cluster, _ in self.places],
+        }
+
 
 def adapters_of(inputs: Inputs, plans: Iterable[Planned]) -> list[PlannedAdapter]:
-    """Ask about every adapter of the files, the oldest first."""
-    adapters = inputs.manifests["ModelAdapter"]
-    if not adapters:
+    """Ask about every adapter of the files, the oldest first; of a namespace where one is asked about."""
+    if not inputs.manifests[ADAPTER_KIND]:
         return []
-    replicas = [replica for planned in plans for replica in replicas_of(planned)]
-    clusters = {
-        replica["metadata"]["name"]: str(mapping(replica.get("spec")).get("clusterName"))
-        for replica in replicas
-    }
-    held: dict[str, list[JsonObject]] = {
-        "ModelReplica": replicas,
-        "ModelEndpoint": list(inputs.world.endpoints),
-        PLACEMENT_KIND: [manifest.content for manifest in inputs.manifests[PLACEMENT_KIND]],
-    }
+    planned = list(plans)
+    desired = [replica for one in planned for replica in replicas_of(one)]
+    replicas = standing_replicas(inputs.manifests, {one.title for one in planned}, desired)
+    answers = placed(inputs.manifests, replicas, inputs.world.endpoints)
+    return [answer for answer in answers if inputs.origin.only in ("", answer.manifest.namespace)]
+
+
+def standing_replicas(
+    manifests: Manifests, titles: Collection[str], desired: Iterable[JsonObject]
+) -> list[JsonObject]:
+    """Return the replicas as adapters meet them next: those desired, and those that stand besides.
+
+    `titles`: the deployments that were planned. A replica of one of them that is not desired leaves.
+    """
+    replicas = list(desired)
+    names = {identity_of(replica) for replica in replicas}
+    for manifest in manifests["ModelReplica"]:
+        content = manifest.content
+        if manifest.identity in names:
+            continue
+        owner = mapping(manifest.metadata.get("labels")).get(DEPLOYMENT_LABEL)
+        if f"{manifest.namespace}/{owner}" in titles and not is_deleting(content):
+            content = {**content, "metadata": {**manifest.metadata, "deletionTimestamp": SINCE}}
+        replicas.append(content)
+    return replicas
+
+
+def placed(
+    manifests: Manifests,
+    replicas: Iterable[JsonObject],
+    endpoints: Iterable[JsonObject],
+    placements: Iterable[JsonObject] | None = None,
+) -> list[PlannedAdapter]:
+    """Ask about every adapter in turn, on these replicas. `placements`: others than the files have."""
+    if placements is None:
+        placements = (manifest.content for manifest in manifests[PLACEMENT_KIND])
+    clusters: dict[tuple[str, str], str] = {}
+    held: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+    for replica in replicas:
+        clusters[identity_of(replica)] = str(mapping(replica.get("spec")).get("clusterName"))
+        held["ModelReplica", identity_of(replica)[0]].append(replica)
+    for kind, listed in (("ModelEndpoint", endpoints), (PLACEMENT_KIND, placements)):
+        for item in listed:
+            held[kind, identity_of(item)[0]].append(item)
 
     def deliver(requirement: Requirement) -> tuple[PlainDocument, ...]:
         wanted = dict(requirement.match_labels)
         return tuple(
             PlainDocument(item)
-            for item in held[requirement.kind]
+            for item in held[requirement.kind, requirement.namespace or ""]
             if requirement.match_name in (None, item["metadata"].get("name"))
-            and requirement.namespace in (None, item["metadata"].get("namespace"))
             and wanted.items() <= mapping(item["metadata"].get("labels")).items()
         )
 
     answers = []
-    for manifest in sorted(adapters, key=_turn):
+    for manifest in in_turn(manifests):
         observed = {
-            f"{PLACEMENT_KEY}{item.spec.get('replica')}": PlainDocument(item.content)
-            for item in inputs.manifests[PLACEMENT_KIND]
-            if item.namespace == manifest.namespace and item.spec.get("adapter") == manifest.name
+            f"{PLACEMENT_KEY}{item['spec'].get('replica')}": PlainDocument(item)
+            for item in held[PLACEMENT_KIND, manifest.namespace]
+            if mapping(item.get("spec")).get("adapter") == manifest.name
         }
         first = Request(PlainDocument(manifest.content), observed)
         required = {item.name: deliver(item) for item in (*standing(first), *fleet(first))}
-        response = run(Request(first.composite, observed, required))
+        made = forecast(Request(first.composite, observed, required))
         places = []
-        for key, desired in sorted(response.desired.items()):
+        for key, desired in sorted(made.response.desired.items()):
             if key.startswith(PLACEMENT_KEY):
                 name = key.removeprefix(PLACEMENT_KEY)
-                places.append((name, clusters.get(name, ""), "retained" if key in observed else "new"))
+                cluster = clusters.get((manifest.namespace, name), "")
+                places.append((name, cluster, "retained" if key in observed else "new"))
                 if key not in observed:
-                    held[PLACEMENT_KIND].append(desired.resource)
-        answers.append(PlannedAdapter(manifest, response, tuple(places)))
+                    held[PLACEMENT_KIND, manifest.namespace].append(desired.resource)
+        answers.append(PlannedAdapter(manifest, made, tuple(places)))
     return answers
 
 
-def _turn(manifest: Manifest) -> tuple[str, str, str]:
-    created = str(manifest.metadata.get("creationTimestamp") or "")
-    return turn(created, manifest.namespace, manifest.name)
+def in_turn(manifests: Manifests) -> list[Manifest]:
+    """Return the adapters, the oldest first."""
+
+    def age(manifest: Manifest) -> tuple[str, str, str]:
+        created = str(manifest.metadata.get("creationTimestamp") or "")
+        return turn(created, manifest.namespace, manifest.name)
+
+    return sorted(manifests[ADAPTER_KIND], key=age)
+
+
+def settled(manifests: Manifests, simulation: Simulation) -> list[PlannedAdapter]:
+    """Let the adapters settle on a settled fleet: round after round, what is placed becomes configured."""
+    if not manifests[ADAPTER_KIND]:
+        return []
+    world = simulation.world
+    given = {manifest.identity for manifest in manifests[ADAPTER_KIND]}
+    placements = [manifest.content for manifest in manifests[PLACEMENT_KIND]]
+    strangers = [item for item in placements if (identity_of(item)[0], _adapter(item)) not in given]
+    replicas = world.replicas
+    answers: list[PlannedAdapter] = []
+    for _ in range(ROUNDS):
+        answers = placed(manifests, replicas, world.endpoints, placements)
+        existing = {identity_of(item): item for item in placements}
+        desired = [item for answer in answers for item in answer.placements]
+        following = [*strangers, *(existing.get(identity_of(item), item) for item in desired)]
+        served = _configured(world.replicas, following)
+        if (following, served) == (placements, replicas):
+            break
+        placements, replicas = following, served
+    return answers
+
+
+def _adapter(placement: JsonObject) -> str:
+    return str(mapping(placement.get("spec")).get("adapter"))
+
+
+def _configured(replicas: Iterable[JsonObject], placements: Iterable[JsonObject]) -> list[JsonObject]:
+    """Return replicas whose status names the adapters that are placed on them."""
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for item in placements:
+        names[identity_of(item)[0], str(mapping(item.get("spec")).get("replica"))].append(_adapter(item))
+    return [
+        {
+            **replica,
+            "status": {
+                **mapping(replica.get("status")),
+                "adapters": [{"name": name} for name in sorted(names[identity_of(replica)])],
+            },
+        }
+        for replica in replicas
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterDifference:
+    """One adapter before and after a change; None where it is not there."""
+
+    name: str
+    before: PlannedAdapter | None
+    after: PlannedAdapter | None
+
+    @property
+    def counts(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Places and how many are wanted, before and after."""
+        ends = (self.before, self.after)
+        one, other = ((0, 0) if end is None else (end.total, end.wanted) for end in ends)
+        return one, other
+
+    def _moved(self, here: PlannedAdapter | None, there: PlannedAdapter | None) -> list[tuple[str, str]]:
+        names = {name for name, _, _ in there.places} if there else set()
+        return [(name, cluster) for name, cluster, _ in (here.places if here else ()) if name not in names]
+
+    @property
+    def leaving(self) -> list[tuple[str, str]]:
+        """Replica and cluster of the places that it loses."""
+        return self._moved(self.before, self.after)
+
+    @property
+    def arriving(self) -> list[tuple[str, str]]:
+        """Replica and cluster of the places that it gets."""
+        return self._moved(self.after, self.before)
+
+    @property
+    def worse(self) -> bool:
+        """Tell whether more of its places are missing than without the change."""
+        (was, before), (total, wanted) = self.counts
+        return total < min(was, wanted) or wanted - total > max(0, before - was)
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether the change concerns it at all."""
+        return self.counts[0] != self.counts[1] or bool(self.leaving or self.arriving)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The difference as plain data."""
+        nowhere = {"wanted": 0, "placed": 0, "reason": "Absent", "message": "", "replicas": []}
+        before, after = (end.outcome if end else nowhere for end in (self.before, self.after))
+        moves = {
+            field: [{"name": name, "cluster": cluster} for name, cluster in places]
+            for field, places in (("leaving", self.leaving), ("arriving", self.arriving))
+        }
+        head = {"adapter": self.name, "changed": self.changed, "worse": self.worse}
+        return {**head, "before": before, "after": after, **moves}
+
+
+def compared(
+    before: Iterable[PlannedAdapter], after: Iterable[PlannedAdapter]
+) -> Iterator[AdapterDifference]:
+    """Yield every adapter before and after, in the order of their names."""
+    was, now = ({answer.title: answer for answer in answers} for answers in (before, after))
+    for name in sorted({*was, *now}):
+        yield AdapterDifference(name, was.get(name), now.get(name))

@@ -225,12 +225,14 @@ def chosen(names: Iterable[str], titles: list[str], origin: Origin) -> list[str]
     return list(dict.fromkeys(title_of(name, titles, origin) for name in names)) or titles
 
 
-def title_of(name: str, titles: list[str], origin: Origin) -> str:
-    """`namespace/name` of the deployment that a name means. Raises BadInput."""
+def title_of(name: str, titles: list[str], origin: Origin, kind: str = "ModelDeployment") -> str:
+    """`namespace/name` of the deployment, or another kind, that a name means. Raises BadInput."""
+    if not titles:
+        raise BadInput(f"there is no {kind} in {origin.where}")
     matching = [title for title in titles if name in (title, title.partition("/")[2])]
     if not matching:
         full = name if "/" in name else f"{titles[0].partition('/')[0]}/{name}"
-        raise BadInput(f'no ModelDeployment "{name}" in {origin.where}; {closest(full, titles)}')
+        raise BadInput(f'no {kind} "{name}" in {origin.where}; {closest(full, titles)}')
     if len(matching) > 1 and f"{origin.namespace}/{name}" in matching:
         return f"{origin.namespace}/{name}"
     if len(matching) > 1:

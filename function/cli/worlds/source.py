@@ -14,7 +14,7 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
-from function.cli.live import COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target, identities
+from function.cli.live import ADAPTERS, COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target, identities
 from function.cli.text import NAMED, note, track
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.manifest import Manifest, Manifests
@@ -99,6 +99,13 @@ def read_fleet(plane: ControlPlane) -> Manifests:
     for resource in track(FLEET, "Reading", total=len(FLEET)):
         listed = (as_published(plain) for plain in plane.objects(resource))
         manifests.by_kind[resource.kind] = [Manifest(plain, plane.title) for plain in listed]
+    try:
+        for resource in ADAPTERS:
+            manifests.by_kind[resource.kind] = [
+                Manifest(plain, plane.title) for plain in plane.objects(resource)
+            ]
+    except BadInput as error:  # Whoever could read a fleet before there were adapters still can.
+        note(f"adapters are not read: {error}")
     take(manifests, [Manifest(plain, plane.title) for plain in plane.objects(COMPOSITIONS)])
     manifests.issues += issues_of(manifests)
     return manifests

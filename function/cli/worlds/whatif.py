@@ -6,7 +6,7 @@ compared for each deployment. Nothing is executed: what would make the changes i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
@@ -19,6 +19,7 @@ from function.cli.worlds.simulate import Difference, Simulation, compare, settle
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.cli.worlds.adapters import AdapterDifference
     from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Origin
 
@@ -35,6 +36,8 @@ class WhatIf:
     """Replicas on a drained or deleted cluster whose deployment is not in the files."""
     commands: Commands
     """What makes the changes, and what takes them back."""
+    adapters: list[AdapterDifference] = field(default_factory=list)
+    """None where there are no adapters."""
 
     @property
     def as_data(self) -> dict[str, Any]:
@@ -47,6 +50,7 @@ class WhatIf:
             "notForecast": self.bystanders,
             "commands": self.commands.as_data,
             "assumptions": self.after.world.notes,
+            **({"adapters": [adapter.as_data for adapter in self.adapters]} if self.adapters else {}),
         }
 
 
@@ -75,7 +79,14 @@ def forecast_both(
     chosen = changed.titles(())
     differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
     commands = script_of(manifests, changes).on(origin.kubectl if origin else "kubectl")
-    return WhatIf(changes, before, after, differences, bystanders, commands), changed.faults
+    adapters: list[AdapterDifference] = []
+    if manifests["ModelAdapter"] or edited["ModelAdapter"]:
+        from function.cli.worlds.adapters import compared, settled  # noqa: PLC0415 - all handlers are needed
+
+        only = changed.origin.only
+        every = compared(settled(start.manifests, before), settled(edited, after))
+        adapters = [entry for entry in every if not only or entry.name.startswith(f"{only}/")]
+    return WhatIf(changes, before, after, differences, bystanders, commands, adapters), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
