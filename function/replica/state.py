@@ -19,6 +19,10 @@ LeaderWorkerSet 0.8 reports no `observedGeneration`. What 4 and 5 need to know i
 carries an edit, in the same write as the edit (`noted`): neither can be lost without the other. Where there
 is no evidence, nothing is known, and nothing that waits for it happens.
 
+Limit: two edits before the status of the first was seen, and the second taken back before the controller
+acted on it, leave no evidence, for the controller has nothing to write. That lasts until the next edit of the
+template (docs/rollouts.md). It restarts pods, so nothing here makes one.
+
 An Object without a note was not edited by a release that leaves one. Of such a one it is believed, once, that
 its pods run what ModelUpdated says they do; from then on that is noted.
 

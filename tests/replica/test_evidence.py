@@ -177,6 +177,26 @@ def test_an_edit_taken_back_before_the_controller_acted_changed_nothing() -> Non
         assert life.status["servingDigest"]
 
 
+def test_a_doubt_that_nothing_ends_is_said_until_the_next_edit_ends_it() -> None:
+    """Nobody saw what became of an edit, and the next is taken back before the controller acted on it."""
+    life = Life()
+    digest = life.status["servingDigest"]
+    for image in (NEW, BAD, NEW):
+        life.edit(image)
+        if image == BAD:
+            life.act()  # On what is there, the edit before: the provider has not applied this one.
+        life.provide()
+    assert not life.evident, "its pods may as well run the other: then the controller has yet to act"
+    answer = life.ask()
+    assert answer.conditions["ModelUpdated"][1] == "Updating"
+    assert "its controller has not reported on this spec yet" in answer.conditions["ModelUpdated"][2]
+    assert answer.status["servingDigest"] == digest, "of the spec before them all"
+    life.edit(OLD)
+    life.provide()
+    life.act()
+    assert life.evident
+
+
 @pytest.mark.parametrize("seconds", [0, 3], ids=["in the same second", "later"])
 def test_copies_restart_no_pod(seconds: int) -> None:
     """A group that never started goes in no time, and times have seconds."""

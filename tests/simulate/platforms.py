@@ -197,6 +197,22 @@ class Chain:
         """Tell whether some pod runs one of these images."""
         return any(_image(pod.template) in images for one in self.remote.values() for pod in one.pods)
 
+    def is_mute(self, replica: Plain) -> bool:
+        """Tell whether nothing on its cluster says what the pods of a gang run, and nothing ever will.
+
+        Its controller is done, and had nothing to write since the template was written last: that was taken
+        back to what the pods ran. Who saw neither of the two before cannot tell them apart.
+        """
+        cluster = self._cluster(replica)
+        for place in self._workloads(replica):
+            made = cluster.objects[place]
+            if place[1] == "LeaderWorkerSet" and made["metadata"]["generation"] > 1 and self.proved(replica):
+                writes = made["metadata"]["managedFields"]
+                written = {"subresource" in write: write["time"] for write in writes}
+                if written[False] >= written[True]:
+                    return True
+        return False
+
     def _workloads(self, replica: Plain) -> list[Place]:
         places = (place_of(one) for one in self._manifests(replica))
         objects = self._cluster(replica).objects

@@ -15,7 +15,8 @@ After every reconcile:
 - what does not arrive, or cannot be read, updates nothing that depends on it and takes nothing away.
 
 When nothing happens any more everything comes to rest: as many serve as are wanted and have a place, on the
-image that is wanted, and on the way there no replica was updated twice.
+image that is wanted, and on the way there no replica was updated twice. Where nothing is left that could say
+what the pods of a gang run (`Chain.is_mute`), that must be said of it, and the next edit must end it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ Plain = dict[str, Any]
 
 GOOD = ("vllm:1", "vllm:2", "vllm:3", "vllm:4")
 BAD = ("vllm:broken", "vllm:broken-too")
+MENDING = "vllm:5"
+"""The image of an edit that ends a doubt: no pod ever ran it."""
 SECRETS = ("hf", "hf-new", "hf-rotated")
 FOREIGN, OURS = ("generation", "ready"), ("a pod", "copies", "a gang", "gangs", "KServe", "KServe gang")
 """What a platform of others publishes, and what a replica is on ours."""
@@ -96,6 +99,12 @@ class Life:
         One that was given another template is: its old pods may serve until the platform looks at it.
         """
         return {key for key, one in self.replicas().items() if self._serves(one)}
+
+    def mute(self) -> list[str]:
+        """Return the names of the replicas of whose pods nothing can be known until the next edit."""
+        chain = self.platform if isinstance(self.platform, Chain) else None
+        replicas = self.replicas().values() if chain else ()
+        return [one["metadata"]["name"] for one in replicas if chain and chain.is_mute(one)]
 
     def standing(self) -> tuple[object, ...]:
         """Return what there is to be still: images, who serves, and the pods behind it."""
@@ -484,15 +493,20 @@ def live(seed: int, steps: int = 16, weather: Weather = USUAL) -> Life:
         life.edit(life.draw.choice(GOOD))
         life.platform.calm()
         life.updates.clear()
-        _rest(life)
+        if _rest(life):
+            life.seen["mute"] += 1
+            life.edit(MENDING)
+            life.updates.clear()
+            if _rest(life):
+                raise BrokenPromise("nothing is known of what pods run, also after another edit")
     except AssertionError as broken:
         where = f"seed {seed}, {life.kind}, {life.placement}, after {', '.join(complaints)}"
         raise BrokenPromise(f"{where}: {broken}") from broken
     return life
 
 
-def _rest(life: Life) -> None:
-    """Wait until nothing changes any more, and look at what stands."""
+def _rest(life: Life) -> bool:
+    """Wait until nothing changes any more, and look at what stands. Returns whether it waits for evidence."""
     still, answer = 0, None
     for _ in range(REST):
         before = life.standing()
@@ -507,8 +521,12 @@ def _rest(life: Life) -> None:
     twice = {key: number for key, number in life.updates.items() if number > 1}
     if twice:
         raise BrokenPromise(f"updated more than once: {twice}")
+    mute = life.mute()
+    if any(f"/{name} " in answer.conditions["ReplicasUpdated"][2] for name in mute):
+        return True
     for complaints in _unfinished(life, answer):
         raise BrokenPromise(complaints)
+    return False
 
 
 def _unfinished(life: Life, answer: Answer) -> Iterator[str]:
