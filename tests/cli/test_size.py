@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -424,3 +425,41 @@ def test_weights_that_are_converted_after_loading_need_room_to_load() -> None:
     ran = run("size", "llama-3.1-70b", "--dtype", "fp8")
     assert "vLLM loads bf16 weights whole before it converts them" in ran.out
     assert "# Loading takes " in run("size", "llama-3.1-70b", "--dtype", "fp8", "--manifest").out
+
+
+FLEET = ROOT / "example" / "fleet"
+ASKED = [
+    (
+        ["size", "--ask"],
+        ["qwen3-33b", "qwen3-32b", "0", "4096", "", "2", "team", "my-model", "141"],
+        "a model that nobody knows and no tokens at all are asked for again, an empty line is the default",
+    ),
+    (
+        ["size", "--ask", "qwen3-32b", "--batch", "4"],
+        ["4096", "", "", "", ""],
+        "what is given is not asked for",
+    ),
+    (
+        ["size", "--ask", ROOT / "example" / "fleet", "-n", "team"],
+        ["qwen3-8b", "", "", "", ""],
+        "a fleet has its own memory",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "answers", "reason"), ASKED)
+def test_questions_end_in_the_manifest_of_the_command_that_they_name(
+    words: list[Any], answers: list[str], reason: str
+) -> None:
+    asked = run(*words, stdin="".join(f"{answer}\n" for answer in answers))
+    (line,) = (line for line in asked.err.splitlines() if "without questions: " in line)
+    command = shlex.split(line.partition("without questions: ")[2])
+    assert command[0] == "main", reason
+    assert run(*command[1:]).out == asked.out.strip() + "\n", reason
+    assert yaml.safe_load(asked.out)["kind"] == "ModelDeployment", reason
+
+
+def test_without_an_answer_nothing_is_written() -> None:
+    ran = run("size", "--ask", stdin="qwen3-32b\n")
+    assert (ran.code, ran.out) == (1, "")
+    assert "--ask: no answer to 'Tokens of one sequence" in ran.err

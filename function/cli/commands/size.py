@@ -10,10 +10,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import yaml
+from click.core import ParameterSource
 from rich.table import Table
 
 from function.api import InferenceCluster, Malformed
@@ -24,7 +26,7 @@ from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.sizing import models
-from function.cli.sizing.manifest import IMAGE, Wish, gpu_memory, manifest, remarks
+from function.cli.sizing.manifest import IMAGE, Wish, gpu_memory, manifest, object_name, remarks
 from function.cli.sizing.memory import (
     BYTES,
     GIB,
@@ -35,6 +37,7 @@ from function.cli.sizing.memory import (
     needs,
     weights_total,
 )
+from function.cli.sizing.questions import ask, without_questions
 from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
@@ -175,6 +178,14 @@ def _is_network(device: Device) -> bool:
 
 Sized = list[tuple[Need, list[PoolFit]]]
 DEFAULT_CONTEXT = 8_192
+QUESTIONS = {
+    "tokens": "Tokens of one sequence, prompt and answer together",
+    "batch": "Sequences at a time",
+    "replicas": "Replicas",
+    "namespace": "Namespace",
+    "name": "Name of the deployment",
+}
+MEMORY_QUESTION = {"gpu_memory": "GiB of memory of a GPU"}
 DEFAULT_MEMORY = 79
 """GiB of a GPU where no fleet says what there is: what the driver of one sold with 80 GB reports."""
 
@@ -339,6 +350,7 @@ def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
     f"[default: the fleet's, else {NETWORK_DRIVER}]",
 )
 @click.option("--manifest", "as_manifest", is_flag=True, help="Write a ModelDeployment instead.")
+@click.option("--ask", "asks", is_flag=True, help="Write one, and ask on the terminal for what is not given.")
 @click.option("--name", default="", help="Its name. [default: the model's]")
 @click.option("--replicas", type=click.IntRange(0, 200), default=1, show_default=True, help="Its replicas.")
 @click.option("--image", default=IMAGE, show_default=True, help="The image of its engine, with vLLM.")
@@ -363,6 +375,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     driver: str,
     nic_driver: str | None,
     as_manifest: bool,
+    asks: bool,
     name: str,
     replicas: int,
     image: str,
@@ -381,7 +394,8 @@ def size(  # noqa: PLR0913 - one parameter per option
     several of a node before several nodes.
 
     With --manifest it writes a whole ModelDeployment for that split, in the namespace -n, else `default`;
-    without a fleet for the smallest split that GPUs with --gpu-memory can hold.
+    without a fleet for the smallest split that GPUs with --gpu-memory can hold. With --ask it does so
+    after questions, each of which has a default, and says the command that needs none.
 
     All figures are estimates; docs/sizing.md has the formulas and compares them with published figures.
 
@@ -392,6 +406,7 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size llama-3.1-70b
       fleet-scheduler size config.json fleet.yaml --dtype fp8 --max-model-len 32768 --batch 16
       fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
+      fleet-scheduler size --ask fleet.yaml > deployment.yaml
     """
     if list_models:
         out = console()
@@ -399,11 +414,13 @@ def size(  # noqa: PLR0913 - one parameter per option
             published = f"{entry.published:7g} B  {entry.architecture.dtype:5}"
             out.say(f"{entry.name:29} {published}  {entry.repository}", markup=False)
         end((), findings=False)
+    if asks:
+        _ask(source)
     if not model:
-        raise BadInput("name a model or its config.json; --list names the models")
+        raise BadInput("name a model or its config.json; --list names the models, and --ask asks for it")
     sized = models.model(model)
-    load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
     fleet, errors = _fleet(source)
+    load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
     drivers = Drivers(driver, _nics(nic_driver, fleet))
     widths = fleet.widths(driver) if fleet else [max(TENSOR)]
     estimates = needs(sized.architecture, load_, widths)
@@ -426,6 +443,30 @@ def size(  # noqa: PLR0913 - one parameter per option
     else:
         emit(output, answered("Size", _data(sized, load_, answer, drivers)))
     end(errors, findings=fleet is not None and not _best(answer))
+
+
+def _ask(source: Source) -> NoReturn:
+    """Ask for what was not given, then write the manifest. Raises BadInput."""
+    context = click.get_current_context()
+    values, files = context.params, source.files
+    if values["model"] and not values["model"].endswith(".json") and Path(values["model"]).exists():
+        files = (values["model"], *files)  # The first argument is the model, if there is one.
+        context.set_parameter_source("model", ParameterSource.DEFAULT)
+    values["files"] = files
+    sized = models.model(
+        ask(context, {"model": "Model, or its config.json (--list names models)"}, {})["model"]
+    )
+    longest = sized.architecture.context or values["tokens"]
+    defaults = {
+        "tokens": min(values["tokens"], longest),
+        "name": object_name(sized.name),
+        "namespace": source.namespace or "default",
+    }
+    is_fleet = files or source.target.context or source.target.kubeconfig
+    answered = ask(context, QUESTIONS | ({} if is_fleet else MEMORY_QUESTION), defaults)
+    note(f"without questions: {without_questions(context, ['model', 'files', *answered], 'asks')} --manifest")
+    context.invoke(size, **values | {"asks": False, "as_manifest": True})
+    raise AssertionError("a command ends by itself")
 
 
 def _nics(given: str | None, fleet: SizedFleet | None) -> tuple[str, ...]:

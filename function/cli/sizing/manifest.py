@@ -62,11 +62,11 @@ def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wi
         most = model.architecture.context
         raise BadInput(f"--max-model-len {load.context}: {repository} was made for at most {most} tokens")
     words = _words(model, load, need, repository)
-    member = _Member(need, selector, wish.image, words, _object_name(model.name))
+    member = _Member(need, selector, wish.image, words, object_name(model.name))
     return {
         "apiVersion": API_VERSION,
         "kind": "ModelDeployment",
-        "metadata": {"name": wish.name or _object_name(model.name), "namespace": wish.namespace},
+        "metadata": {"name": wish.name or object_name(model.name), "namespace": wish.namespace},
         "spec": {
             "replicas": wish.replicas,
             "template": {"spec": {"engines": [{"name": "main", "members": member.members()}]}},
@@ -96,7 +96,8 @@ def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
     ]
 
 
-def _object_name(name: str) -> str:
+def object_name(name: str) -> str:
+    """The name of the deployment where none is given: lower case, with `-` for what a name cannot hold."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].rstrip("-") or "model"
 
 
