@@ -23,8 +23,7 @@ from operator import eq
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from function.boundary import Costs, Document, Part
-from function.boundary.messages import Cost
+from function.boundary import Cost, Costs, Document, Part
 
 T = TypeVar("T")
 
