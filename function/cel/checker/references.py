@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from function.cel.checker.state import Checked, Environment
 from function.cel.library.declarations import ALWAYS
 from function.cel.subject import ReadPath, Subject
+from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Call, Identifier, Literal, Loop, Node, Select, children, operands
 from function.cel.values import SUBJECT
 
@@ -87,28 +88,6 @@ def respelt_operators(source: str) -> tuple[str, str]:
 # Find the keys by which an expression reads its variable: `device.attributes["d"].x` is attributes, d, x.
 
 
-def literal_path(checked: Checked, node: Node) -> ReadPath | None:
-    """Return the keys that lead from the variable to a node, if all are written out and none is optional."""
-    keys: list[str] = []
-    while not isinstance(node, Identifier):
-        optional = isinstance(node, Call) and node.function in ("_[?_]", "_?._")
-        step = None if optional or (isinstance(node, Select) and node.test) else _step(node)
-        key = None if step is None else step[1]
-        if step is None or key is None:
-            return None
-        node = step[0]
-        keys.append(key)
-    variable = checked.variables.get(node)
-    return tuple(reversed(keys)) if variable is not None and variable.slot == SUBJECT else None
-
-
-def value_path(checked: Checked, node: Node) -> ReadPath | None:
-    """Return the literal path of a node that is a single value of the variable, not a map of several."""
-    path = literal_path(checked, node)
-    whole = path and len(path) == checked.environment.fields[path[0]].depth + 1
-    return path if whole else None
-
-
 def paths(checked: Checked, root: Node) -> frozenset[ReadPath]:
     """Return the longest literal paths that an expression reads; () is the whole subject."""
     read: set[ReadPath] = set()
@@ -127,7 +106,7 @@ def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
     rest: list[Node] = []
     current = node
     while not isinstance(current, Identifier):
-        step = _step(current)
+        step = nodes.step(current)
         if step is None:
             return None, children(node)
         current, key, others = step
@@ -142,21 +121,6 @@ def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
             break
         written.append(key)
     return tuple(written[: checked.environment.fields[written[0]].depth + 1]) if written else (), rest
-
-
-def _step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
-    """Return the operand of a selection or index, its key if it is written out, and what else it computes.
-
-    `a.b`, `a["b"]`, `a.?b` and `a[?"b"]` read the same; `a[x]` reads all of a, and x besides.
-    """
-    if isinstance(node, Select):
-        return node.operand, node.field, []
-    if isinstance(node, Call) and node.target is None and node.function in ("_[_]", "_[?_]", "_?._"):
-        operand, key = node.args
-        if isinstance(key, Literal) and isinstance(key.value, str):
-            return operand, key.value, []
-        return operand, None, [key]
-    return None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -299,7 +263,7 @@ def comparison(checked: Checked, term: Node, source: str) -> Comparison | None:
 def _between(checked: Checked, one: Node, symbol: str, two: Node, source: str) -> Comparison | None:
     """Return the comparison of a reference with a literal, whichever side each is on."""
     for left, operator, right in ((one, symbol, two), (two, MIRRORED[symbol], one)):
-        path, literal = value_path(checked, left), _literal(right)
+        path, literal = checked.value_path(left), _literal(right)
         if path and literal is not None:
             (reference,) = references(checked.environment, [path])
             node, kind = literal
@@ -354,7 +318,7 @@ def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
         since = min((overload.since for overload in checked.overloads[node]), key=_minor)
         yield ReleaseRequirement(f"{checked.overloads[node][0].name}()", since)
     elif isinstance(node, Loop):
-        if value_path(checked, node.range) is not None:
+        if checked.value_path(node.range) is not None:
             yield ReleaseRequirement("lists as attributes", LISTS)
         if node.kind in TWO_VARIABLE_ONLY or len(node.names) > 1:
             yield ReleaseRequirement(f"{node.kind}() with two variables", TWO_VARIABLES)

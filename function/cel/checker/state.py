@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from function.cel.library import Dialect
 from function.cel.library.declarations import Overload
+from function.cel.subject import ReadPath
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import BOOL, DYN, DYNAMIC, Call, Identifier, Node, Select, Type, dotted
 from function.cel.values import FIRST_SLOT, SUBJECT, Mistake
@@ -327,6 +328,26 @@ class Checked:
     type_values: dict[Node, str]
     global_calls: set[Call]
     size: int = FIRST_SLOT
+
+    def value_path(self, node: Node) -> ReadPath | None:
+        """Return the keys that lead from the variable to a node that is a single value, not a map of several.
+
+        None where a key is computed, or one of the steps is optional.
+        """
+        keys: list[str] = []
+        while not isinstance(node, Identifier):
+            optional = isinstance(node, Call) and node.function in ("_[?_]", "_?._")
+            step = None if optional or (isinstance(node, Select) and node.test) else nodes.step(node)
+            key = None if step is None else step[1]
+            if step is None or key is None:
+                return None
+            node = step[0]
+            keys.append(key)
+        variable = self.variables.get(node)
+        if variable is None or variable.slot != SUBJECT or not keys:
+            return None
+        path = tuple(reversed(keys))
+        return path if len(path) == self.environment.fields[path[0]].depth + 1 else None
 
 
 class Checker:

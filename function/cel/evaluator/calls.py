@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from function.cel.checker.references import value_path
 from function.cel.checker.state import Checked
 from function.cel.library import operators
 from function.cel.library.charges import AFTER, absorbed, dispatched, looked, spend
@@ -128,7 +127,7 @@ _MISSING = object()
 
 def path_code(checked: Checked, node: Node) -> Run | None:
     """Return what reads a single value of the variable in one step, or None if it is no such path."""
-    path = value_path(checked, node)
+    path = checked.value_path(node)
     if path is None:
         return None
 

@@ -292,3 +292,18 @@ def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind of 
     if isinstance(node, OptionalMap):
         return [node.optional, node.body]
     return []
+
+
+def step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
+    """Return the operand of a selection or index, its key if it is written out, and what else it computes.
+
+    `a.b`, `a["b"]`, `a.?b` and `a[?"b"]` read the same; `a[x]` reads all of a, and x besides.
+    """
+    if isinstance(node, Select):
+        return node.operand, node.field, []
+    if isinstance(node, Call) and node.target is None and node.function in ("_[_]", "_[?_]", "_?._"):
+        operand, key = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return operand, key.value, []
+        return operand, None, [key]
+    return None
