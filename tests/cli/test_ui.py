@@ -17,9 +17,8 @@ import pytest
 
 from function.cli.bad_input import BadInput
 from function.cli.live import Target
-from function.cli.ui import follow, server as serving_page, view
-from function.cli.ui.follow import Follower
-from function.cli.ui.server import ASSETS, Server, is_loopback, is_own_host
+from function.cli.ui import server as serving_page, view
+from function.cli.ui.server import ASSETS, Follower, Server, is_loopback, is_own_host
 from function.cli.ui.view import Look, Tracked, difference, happenings
 from function.cli.worlds.source import Source
 from tests.cli import browser
@@ -177,7 +176,7 @@ def test_a_rebound_name_and_other_sites_are_refused(page: Page) -> None:
             assert page.get(path, Sec_Fetch_Site=site)[0] == 403
     assert page.get("/", Sec_Fetch_Site="none")[0] == 200
     assert page.get("/ui.js", Sec_Fetch_Site="same-origin")[0] == 200
-    assert page.get("/../follow.py")[0] == page.get("/follow.py")[0] == 404
+    assert page.get("/../server.py")[0] == page.get("/server.py")[0] == 404
     assert page.get("/", "POST")[0] == 501
 
 
@@ -228,7 +227,7 @@ def test_a_change_of_one_cluster_sends_one_cluster(tmp_path: Path) -> None:
 
 def test_a_fleet_that_is_as_it_was_is_not_computed_again(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     before = page.follower.revision
-    monkeypatch.setattr(follow, "settle", lambda _: pytest.fail("nothing changed"))
+    monkeypatch.setattr(serving_page, "settle", lambda _: pytest.fail("nothing changed"))
     page.follower.look()
     assert page.follower.revision is before
 

@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from example.caller import ROOT
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.workloads import replicas_of
-from function.cli.worlds.world import plan_all
+from function.cli.worlds.world import ParseMemo, plan_all
 from tests.live.__main__ import isolate
 from tests.referee import cluster, judge, lost
 from tests.referee.scenarios import SCENARIOS

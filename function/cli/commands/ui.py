@@ -14,8 +14,7 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, reads_fleet
-from function.cli.ui.follow import Follower
-from function.cli.ui.server import Server, is_loopback
+from function.cli.ui.server import Follower, Server, is_loopback
 
 if TYPE_CHECKING:
     from function.cli.worlds.source import Source

@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api import InferenceCluster
+from function.api import InferenceCluster, ModelReplica
 from function.boundary import PlainDocument
-from function.cli.render.fleet_map import draw, tracked_replicas
+from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap, draw, tracked_replicas
 from function.cli.text import printable
 from function.cli.worlds.settling import stalled_of, standing, unready_of
 from function.deployment.forecast import read_cluster
@@ -21,8 +21,6 @@ from function.deployment.forecast import read_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from function.api import ModelReplica
-    from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World

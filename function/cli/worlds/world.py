@@ -13,27 +13,53 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from function.api import Malformed, SchedulerConfig, replica as replica_api
+from function.api import Malformed, ModelReplica, SchedulerConfig, replica as replica_api
 from function.api.model import string
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
-from function.boundary import PlainDocument, Request, Response
-from function.cli.worlds.derive import ChargedClusters, complete_all
-from function.cli.worlds.manifest import map_at
-from function.cli.worlds.memo import ParseMemo
-from function.deployment.forecast import Forecast, everything, forecast
+from function.boundary import Document, PlainDocument, Request, Requirement, Response
+from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
+from function.cli.worlds.manifest import Manifest, Manifests, map_at
+from function.deployment.forecast import Forecast, Shared, everything, forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from function.api import ModelReplica
-    from function.boundary import Requirement
-    from function.cli.worlds.derive import Assumption
-    from function.cli.worlds.manifest import Manifest, Manifests
+T = TypeVar("T")
+
+
+class ParseMemo:
+    """The objects that one run of the command line has parsed, by the content it was parsed from.
+
+    Nothing here changes an answer. What files hold has no version, and contents are never changed in place,
+    so the object itself is the key. The server's memory (`boundary.memory`) recognises objects by their bytes
+    and is bounded; this one ends with the command and needs no bound.
+    """
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self.shared = Shared()
+        """What deployments that ask for the same have found out about the fleet."""
+        self._parsed: dict[tuple[int, object], tuple[dict[str, Any], Any]] = {}
+
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
+        """Return `parse(document)`, from an earlier call with the same content if there was one."""
+        if not isinstance(document, PlainDocument):
+            return parse(document)
+        key = (id(document.content), parse)
+        entry = self._parsed.get(key)
+        if entry is None:  # The content is kept along, so that its id stays its own.
+            entry = self._parsed[key] = (document.content, parse(document))
+        value: T = entry[1]
+        return value
+
+    def digest(self) -> None:
+        """Files have no versions to tell them by."""
+        return
 
 
 @dataclass(slots=True)
