@@ -21,15 +21,7 @@ from function import objects
 from function.api.declared_cluster import DeclaredCluster, SecretRef
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
 from function.boundary import Desired, Request, text_at
-from function.cluster.names import (
-    GUARD,
-    OBSERVATIONS,
-    PROVIDER_CONFIG,
-    STACK,
-    collections,
-    kind_of,
-    stack_name,
-)
+from function.cluster import names
 from function.cluster.publish import observations
 from function.cluster.snapshot import ClusterSnapshot
 from function.fail_static import as_observed, base_of, steadfast
@@ -37,8 +29,8 @@ from function.fail_static import as_observed, base_of, steadfast
 
 def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     """Return everything desired, by key."""
-    ours = [key for key in sorted(request.observed) if kind_of(key) and key not in request.desired]
-    stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
+    ours = [key for key in sorted(request.observed) if names.kind_of(key) and key not in request.desired]
+    stays = [key for key in ours if not (key == names.STACK and snapshot.config.stack == "None")]
     cluster, name = snapshot.cluster, text_at(request.composite, "metadata", "name")
     made: dict[str, Desired] = {}
     if name and snapshot.replicas:
@@ -50,20 +42,22 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
             "kind": "ClusterUsage",
             "spec": {"of": of, "reason": "ModelReplicas run on this cluster", "replayDeletion": True},
         }
-        made[GUARD] = Desired(usage, ready=True)
+        made[names.GUARD] = Desired(usage, ready=True)
     if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
-        made = {} if GUARD in stays else made
+        made = {} if names.GUARD in stays else made
     else:
         made |= _reached(request, snapshot, cluster)
         stays = [key for key in stays if _stays(key, cluster, snapshot, made)]
     made = {key: made[key] for key in made if key not in request.desired}
-    looked_at = {key: snapshot.observed[key] for key in snapshot.observed if key.startswith(OBSERVATIONS)}
+    looked_at = {
+        key: snapshot.observed[key] for key in snapshot.observed if key.startswith(names.OBSERVATIONS)
+    }
 
     def again(key: str) -> Desired:
         """Desire what is observed under a key, as it is."""
         document = request.observed[key]
         ready = text_at(document, "kind") != "ServingStack" or snapshot.stack_ready[0]
-        kind, version = kind_of(key) or "", text_at(document, "apiVersion")
+        kind, version = names.kind_of(key) or "", text_at(document, "apiVersion")
         return Desired(as_observed(document, kind=kind, namespace="", api_version=version), ready=ready)
 
     desired = {key: again(key) for key in stays} | steadfast(made, looked_at, again)
@@ -78,9 +72,9 @@ def _stays(
     Law C 1: a guard while nobody knows of replicas, and an observation until its successor is observed. Of a
     cluster that an earlier step makes, everything else.
     """
-    if key == GUARD:
+    if key == names.GUARD:
         return snapshot.replicas is None
-    if key == STACK or cluster.existing is None:
+    if key == names.STACK or cluster.existing is None:
         return True
     return any(base_of(other) == base_of(key) and other not in snapshot.observed for other in made)
 
@@ -106,17 +100,17 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
         "metadata": {"name": snapshot.provider_config},
         "spec": spec,
     }
-    made = {PROVIDER_CONFIG: Desired(provider_config, ready=True)}
+    made = {names.PROVIDER_CONFIG: Desired(provider_config, ready=True)}
     if snapshot.config.stack == "Modelplane":
         stack = {
             "apiVersion": "infrastructure.modelplane.ai/v1alpha1",
             "kind": "ServingStack",
-            "metadata": {"name": stack_name(cluster.name), "namespace": SYSTEM_NAMESPACE},
+            "metadata": {"name": names.stack_name(cluster.name), "namespace": SYSTEM_NAMESPACE},
             "spec": {"secrets": secrets},
         }
-        made[STACK] = Desired(stack, ready=snapshot.stack_ready[0])
+        made[names.STACK] = Desired(stack, ready=snapshot.stack_ready[0])
     looks = observations(snapshot)
     own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
-    looks |= collections(request, snapshot.provider_config, own_labels=own_labels)
+    looks |= names.collections(request, snapshot.provider_config, own_labels=own_labels)
     # What is looked at is always ready: a cluster does not wait for what it may not have.
     return made | {key: Desired(resource, ready=True) for key, resource in looks.items()}

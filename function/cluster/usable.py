@@ -30,27 +30,7 @@ from function.api.model import KSERVE, condition_of, mapping, mappings, number, 
 from function.api.taints import GPU_TOLERATION, Taint, Toleration, read_taints, untolerated
 from function.api.text import counted, listed
 from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable, text_at
-from function.cluster.drift import (
-    LiveRules,
-    NodeDevices,
-    carries,
-    first_taint,
-    node_labels_of,
-    read_nodes,
-    tainted_by,
-    taints_of,
-    type_fits,
-)
-from function.cluster.names import (
-    CLAIMS,
-    NODES,
-    OPTIONAL,
-    REQUIRED,
-    SLICES,
-    TAINT_RULES,
-    asks_for,
-    observes_capacity,
-)
+from function.cluster import drift, names
 from function.fail_static import Doubt
 from function.objects import GONE
 
@@ -159,30 +139,36 @@ def usable_nodes(
 
     `classes`: the device entries of each class, by its name. `replicas`: those on the cluster, where known.
     """
-    if not observes_capacity(request):
+    if not names.observes_capacity(request):
         return None
-    doubt = _doubt(request, NODES) or _doubt(request, SLICES)
+    doubt = _doubt(request, names.NODES) or _doubt(request, names.SLICES)
     if doubt is not None:
         return doubt
     nodes, slices, rules, claims = (
         [
             sighting
-            for document in request.required.get(REQUIRED[key], ())
+            for document in request.required.get(names.REQUIRED[key], ())
             if not (sighting := reuse.parsed(document, read_sighting)).gone
         ]
-        for key in (NODES, SLICES, TAINT_RULES, CLAIMS)
+        for key in (names.NODES, names.SLICES, names.TAINT_RULES, names.CLAIMS)
     )
     if not any(node.manifest for node in nodes):
         return Doubt(NOT_OBSERVED, "No node of the cluster could be read")
     specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
-    unseen = [doubt.message for key in OPTIONAL if asks_for(request, key) and (doubt := _doubt(request, key))]
-    by_node = read_nodes(sighting.manifest for sighting in slices if sighting.manifest)
-    live = LiveRules(taints=[rule.manifest for rule in rules if rule.manifest and rule.current])
-    if live.taints and asks_for(request, TAINT_RULES):
+    unseen = [
+        doubt.message
+        for key in names.OPTIONAL
+        if names.asks_for(request, key) and (doubt := _doubt(request, key))
+    ]
+    by_node = drift.read_nodes(sighting.manifest for sighting in slices if sighting.manifest)
+    live = drift.LiveRules(taints=[rule.manifest for rule in rules if rule.manifest and rule.current])
+    if live.taints and names.asks_for(request, names.TAINT_RULES):
         by_node = {
             name: replace(
                 has,
-                by_driver={driver: tainted_by(live, devices) for driver, devices in has.by_driver.items()},
+                by_driver={
+                    driver: drift.tainted_by(live, devices) for driver, devices in has.by_driver.items()
+                },
             )
             for name, has in by_node.items()
         }
@@ -193,7 +179,7 @@ def usable_nodes(
         frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
         all(sighting.manifest for sighting in slices),
         _held_by_others(claims, replicas, by_node, SERVICE_PREFIX if on_kserve else PREFIX)
-        if asks_for(request, CLAIMS) and not _doubt(request, CLAIMS)
+        if names.asks_for(request, names.CLAIMS) and not _doubt(request, names.CLAIMS)
         else {},
     )
     return tuple(
@@ -205,7 +191,9 @@ def usable_nodes(
 
 def _doubt(request: Request, key: str) -> Doubt | None:
     """Say why nothing can be concluded from a collection: it is not there, not complete, or cut off."""
-    what = {NODES: "nodes", SLICES: "ResourceSlices", CLAIMS: "ResourceClaims"}.get(key, "DeviceTaintRules")
+    what = {names.NODES: "nodes", names.SLICES: "ResourceSlices", names.CLAIMS: "ResourceClaims"}.get(
+        key, "DeviceTaintRules"
+    )
     if key not in request.observed:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not observed yet")
     status = mapping(plain_of(request.observed[key]).get("status"))
@@ -214,9 +202,9 @@ def _doubt(request: Request, key: str) -> Doubt | None:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster cannot be listed: {message}")
     if condition_of(status, "Ready")[0] is not True:
         return Doubt(NOT_OBSERVED, f"The {what} of the cluster are not all observed yet")
-    resolution = request.resolution(REQUIRED[key])
+    resolution = request.resolution(names.REQUIRED[key])
     # A cluster without nodes is doubt; one on which nobody claims anything, or taints, is not.
-    if resolution is Resolution.UNRESOLVED or (key not in OPTIONAL and resolution is Resolution.ABSENT):
+    if resolution is Resolution.UNRESOLVED or (key not in names.OPTIONAL and resolution is Resolution.ABSENT):
         return Doubt(NOT_OBSERVED, f"No {what} of the cluster were delivered")
     return None
 
@@ -224,7 +212,7 @@ def _doubt(request: Request, key: str) -> Doubt | None:
 class _Inventory(NamedTuple):
     """The devices of the nodes, as far as they are known."""
 
-    by_node: Mapping[str, NodeDevices]
+    by_node: Mapping[str, drift.NodeDevices]
     elsewhere: frozenset[str]
     """Drivers that publish devices for other nodes than one: nothing is concluded from what a node lacks."""
     stale: frozenset[str]
@@ -247,7 +235,7 @@ the workloads, and where KServe does."""
 def _held_by_others(
     claims: Iterable[Sighting],
     replicas: Sequence[ModelReplica] | None,
-    by_node: Mapping[str, NodeDevices],
+    by_node: Mapping[str, drift.NodeDevices],
     prefix: int,
 ) -> dict[tuple[str, str], int]:
     """Count the devices that claims of others hold, by node and driver. None while ours are not known.
@@ -287,13 +275,13 @@ def _pool(
     nodes: Sequence[Sighting],
     inventory: _Inventory,
 ) -> ObservedPool:
-    selector = node_labels_of(pool.name, pool.node_selector)
+    selector = drift.node_labels_of(pool.name, pool.node_selector)
     unread = sum(node.manifest is None for node in nodes)
     here = [
         (string(mapping(node.manifest.get("metadata")).get("name")), node)
         for node in nodes
         if node.manifest is not None
-        and carries(mapping(mapping(node.manifest.get("metadata")).get("labels")), selector)
+        and drift.carries(mapping(mapping(node.manifest.get("metadata")).get("labels")), selector)
     ]
     there = unread + len(here)
     # What was seen before the provider lost the cluster may be over: the node counts.
@@ -336,10 +324,10 @@ def _tainted(
             set(device.taints)
             for has in inventories
             for device in has.by_driver.get(driver, ())
-            if type_fits(entry, device)
+            if drift.type_fits(entry, device)
         ]
-        common = set.intersection(*devices) - set(taints_of(entry)) if devices else set()
-        stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(taints_of(entry))])
+        common = set.intersection(*devices) - set(drift.taints_of(entry)) if devices else set()
+        stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(drift.taints_of(entry))])
         if stated:
             tainted.append((string(entry.get("name")), stated))
     return tuple(tainted)
@@ -378,7 +366,9 @@ def _fault(sighting: Sighting, pool: DeclaredPool) -> str:
     return ""
 
 
-def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewhere: frozenset[str]) -> str:
+def _device_fault(
+    entries: Sequence[JsonObject], has: drift.NodeDevices | None, elsewhere: frozenset[str]
+) -> str:
     """Say which devices of the class a node lacks, "" where it has all of them or that is not known."""
     claimed = [entry for entry in entries if entry.get("claim", "DRA") == "DRA"]
     wanted: Counter[str] = Counter()
@@ -390,16 +380,16 @@ def _device_fault(entries: Sequence[JsonObject], has: NodeDevices | None, elsewh
         if has is None or driver not in has.by_driver:
             return f"has no ResourceSlice of {driver}"
         devices, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]
-        anywhere = {taint for entry in of_driver for taint in taints_of(entry)}
+        anywhere = {taint for entry in of_driver for taint in drift.taints_of(entry)}
         able = sum(not device.unexpected(anywhere) for device in devices)
         if able < wanted[driver]:
-            return _short(driver, able, wanted[driver], first_taint(devices, anywhere))
+            return _short(driver, able, wanted[driver], drift.first_taint(devices, anywhere))
         for entry in of_driver:
-            count, expected = number(entry.get("count"), 1), taints_of(entry)
-            fitting = sum(type_fits(entry, one) and not one.unexpected(expected) for one in devices)
+            count, expected = number(entry.get("count"), 1), drift.taints_of(entry)
+            fitting = sum(drift.type_fits(entry, one) and not one.unexpected(expected) for one in devices)
             if fitting < count:
                 what = string(entry.get("name")) or driver
-                return _short(what, fitting, count, first_taint(devices, expected))
+                return _short(what, fitting, count, drift.first_taint(devices, expected))
     return ""
 
 

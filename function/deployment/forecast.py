@@ -36,18 +36,9 @@ from function.deployment.explain.report import (
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import everything
 from function.deployment.snapshot.charges import read_cluster
+from function.scheduler import headroom
 from function.scheduler.disruption import is_outdated
-from function.scheduler.headroom import (
-    FittingPool,
-    PartlyHeld,
-    Question,
-    Room,
-    count_more,
-    fitting_pools,
-    partly_held,
-    rejections_of_another,
-    room_by_cluster,
-)
+from function.scheduler.headroom import FittingPool, PartlyHeld, Question, Room
 from function.scheduler.ledger import Overcommitted, all_overcommitted
 from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
@@ -215,7 +206,7 @@ class Forecast:
     @cached_property
     def rejections_of_another(self) -> Mapping[str, Rejection]:
         """The same, whether or not one is missing; empty where nothing may be placed."""
-        return rejections_of_another(self._decision) if self._decision else {}
+        return headroom.rejections_of_another(self._decision) if self._decision else {}
 
     @property
     def question(self) -> Question | None:
@@ -271,20 +262,20 @@ class Forecast:
 
     def more(self, limit: int) -> int:
         """How many more replicas fit on the whole fleet, counted up to a limit. As `outline`."""
-        return count_more(self._decided, limit)
+        return headroom.count_more(self._decided, limit)
 
     def rooms(self, limit: int) -> Iterator[Room]:
         """How many more replicas fit on each cluster alone, counted up to a limit. As `outline`."""
-        return room_by_cluster(self._decided, limit)
+        return headroom.room_by_cluster(self._decided, limit)
 
     @cached_property
     def partly_held(self) -> list[PartlyHeld]:
         """Some pools where charging devices would let more such replicas fit, the most held first."""
-        return list(islice(partly_held(self._decision), MAX_PARTLY_HELD)) if self._decision else []
+        return list(islice(headroom.partly_held(self._decision), MAX_PARTLY_HELD)) if self._decision else []
 
     def fitting_pools(self) -> list[FittingPool]:
         """The pools that the first engine fits, capacity aside."""
-        return list(fitting_pools(self._decision)) if self._decision else []
+        return list(headroom.fitting_pools(self._decision)) if self._decision else []
 
     @cached_property
     def _survey(self) -> Survey:

@@ -16,23 +16,12 @@ from typing import Any
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.api.inputs import invalid_input
 from function.boundary import Cost, Costs, Document, NoReuse, Part, Request, Response, Reuse
+from function.deployment import requirements
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import replicas
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
 from function.deployment.compose.replicas import room_for
 from function.deployment.compose.response import compose, unreadable
-from function.deployment.requirements import (
-    coordinated,
-    declared,
-    falls_short,
-    fleet,
-    needs_fleet,
-    published,
-    referenced_cache,
-    stated,
-    undelivered,
-    without_empty_block,
-)
 from function.deployment.snapshot import fleet as fleet_room, ownership as peers_room
 from function.deployment.snapshot.fleet import Snapshots, as_if_delivered, read_snapshots
 from function.deployment.snapshot.ownership import ListedPeers, read_peers
@@ -120,11 +109,11 @@ def answer(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None =
 
 def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snapshot | Response:
     """Read the request, or say that the composite cannot be read."""
-    request = without_empty_block(request)
+    request = requirements.without_empty_block(request)
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
-        return unreadable(request, declared(request), str(error))
+        return unreadable(request, requirements.declared(request), str(error))
     config, fault = _config(request)
     fleets = read_snapshots(
         request, deployment, reuse, thorough=config.coordinates or bool(config.quotas), shared=shared
@@ -138,19 +127,19 @@ def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response
     """Decide on what the deployment stands on, and on the fleet where that is needed; compose the answer."""
     request, fleets = snapshot.request, snapshot.fleets
     standing, whole = fleets.standing, fleets.whole
-    needs = falls_short(snapshot.deployment, standing)
+    needs = requirements.falls_short(snapshot.deployment, standing)
     if whole is None or not needs:
         decision = _pass(snapshot, standing, shared)
         delivered = standing.inputs_delivered
-        needs = needs or needs_fleet(
+        needs = needs or requirements.needs_fleet(
             decision if delivered else _pass(snapshot, as_if_delivered(standing), shared)
         )
     if whole is not None and needs:
         decision = _pass(snapshot, whole, shared)
     if needs:
-        decision = _awaiting(decision, undelivered(request, fleet(request)))
-    requirements = stated(request, fleets.requirements, decision, needs=needs)
-    return compose(decision, snapshot.composite, requirements, snapshot.requested), decision
+        decision = _awaiting(decision, requirements.undelivered(request, requirements.fleet(request)))
+    required = requirements.stated(request, fleets.requirements, decision, needs=needs)
+    return compose(decision, snapshot.composite, required, snapshot.requested), decision
 
 
 def _pass(snapshot: Snapshot, seen: Fleet, shared: Shared | None) -> Decision:
@@ -171,7 +160,7 @@ def _awaiting(decision: Decision, names: tuple[str, ...]) -> Decision:
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    cache, _ = referenced_cache(request)
+    cache, _ = requirements.referenced_cache(request)
     return (*((CACHE_RESOLVED,) if cache else ()), SCHEDULED, READY, *optional(request))
 
 
@@ -182,6 +171,6 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
     try:
         return SchedulerConfig.parse(request.input), ""
     except Malformed as error:
-        coordination: Any = "GlobalOrder" if coordinated(request) else "None"
-        capacity: Any = "Published" if published(request) else "Replicas"
+        coordination: Any = "GlobalOrder" if requirements.coordinated(request) else "None"
+        capacity: Any = "Published" if requirements.published(request) else "Replicas"
         return SchedulerConfig(coordination=coordination, capacity=capacity), invalid_input(request, error)

@@ -22,19 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from function import wire
-from function.api import cluster, replica
+from function.api import cluster, replica, replica as replica_api
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
-from function.api.replica import (
-    ALTERNATIVE_LABEL,
-    CLUSTER_LABEL,
-    DEPLOYMENT_LABEL,
-    INDEX_LABEL,
-    PREEMPTING_LABEL,
-    PRIORITY_ANNOTATION,
-    PRIORITY_CLASS_ANNOTATION,
-    SPARE_ANNOTATION,
-    WAS_READY_ANNOTATION,
-)
 from function.boundary import Desired, Plain, Response, Shape, Unreadable
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
@@ -64,7 +53,15 @@ Allowed: TypeAlias = "Cut | Mapping[str, Allowed]"
 for every field that is not named."""
 
 STRIPPED = "(stripped)"
-OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL, PREEMPTING_LABEL})
+OUR_LABELS = frozenset(
+    {
+        replica_api.DEPLOYMENT_LABEL,
+        replica_api.CLUSTER_LABEL,
+        replica_api.INDEX_LABEL,
+        replica_api.ALTERNATIVE_LABEL,
+        replica_api.PREEMPTING_LABEL,
+    }
+)
 OUR_CONDITIONS = frozenset(
     {"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected", "PriorityResolved"}
 )
@@ -185,8 +182,12 @@ _METADATA: Mapping[str, Allowed] = {
 _COMPOSED: Mapping[str, Allowed] = {
     **_METADATA,
     "annotations": fields(
-        *(WAS_READY_ANNOTATION, KEY_ANNOTATION),
-        *(PRIORITY_CLASS_ANNOTATION, PRIORITY_ANNOTATION, SPARE_ANNOTATION),
+        *(replica_api.WAS_READY_ANNOTATION, KEY_ANNOTATION),
+        *(
+            replica_api.PRIORITY_CLASS_ANNOTATION,
+            replica_api.PRIORITY_ANNOTATION,
+            replica_api.SPARE_ANNOTATION,
+        ),
     ),
     "ownerReferences": fields("uid", "controller"),
 }

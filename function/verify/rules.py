@@ -23,13 +23,7 @@ from collections.abc import Iterator, Sequence
 from function.api import Engine, InferenceCluster, Member, ModelDeployment, ModelReplica
 from function.api.model import KSERVE
 from function.api.replica import StampedEngine, StampedMember
-from function.verify.capacity import (
-    check_capacity,
-    check_completeness,
-    check_quotas,
-    may_give_way,
-    named_to_give_way,
-)
+from function.verify import capacity
 from function.verify.gates import closed, compiles, deadline, drained, evacuable, expressible
 from function.verify.matching import Matching, TooMany
 from function.verify.state import Decided, State, Violation
@@ -151,10 +145,10 @@ def check(state: State, decisions: Sequence[Decided]) -> list[Violation]:
     """Check decisions that were made one after the other on one state. No finding: they keep every rule."""
     matching = Matching()
     findings = [finding for decided in decisions for finding in _one(state, decided, matching)]
-    findings.extend(check_capacity(state, decisions))
-    findings.extend(check_quotas(state, decisions))
+    findings.extend(capacity.check_capacity(state, decisions))
+    findings.extend(capacity.check_quotas(state, decisions))
     for decided in decisions:
-        findings.extend(check_completeness(state, decisions, decided, matching))
+        findings.extend(capacity.check_completeness(state, decisions, decided, matching))
     return sorted(set(findings))
 
 
@@ -223,7 +217,7 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
     identities = {(after.cluster, after.index) for _, after in decided.kept}
     before = deadline(state, decided.deployment)
     surplus = max(0, len(decided.existing) - decided.deployment.wanted)
-    gives_way, named = may_give_way(state), named_to_give_way(state)
+    gives_way, named = capacity.may_give_way(state), capacity.named_to_give_way(state)
     for replica in decided.lost:
         cluster = state.clusters.get(replica.cluster)
         readable = replica.cluster not in state.unreadable

@@ -14,22 +14,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.api import (
-    InferenceClass,
-    InferenceCluster,
-    Malformed,
-    ModelCache,
-    ModelDeployment,
-    replica as replica_api,
-)
+from function import api
+from function.api import replica as replica_api
 from function.api.fault import path_of
 from function.boundary import PlainDocument
 from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
 from function.cli.bad_input import BadInput, closest, is_lenient
-from function.cli.live import ControlPlane
+from function.cli.live import ControlPlane, Target
 from function.cli.text import complain, listed
 from function.cli.worlds.derive import folded
-from function.cli.worlds.manifest import map_at
+from function.cli.worlds.manifest import Issue, Manifest, Manifests, map_at
 from function.cli.worlds.manifests import load
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.source import Origin, Source, gather, read_fleet
@@ -40,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api.model import Model
-    from function.cli.live import Target
-    from function.cli.worlds.manifest import Issue, Manifest, Manifests
 
 
 # Faults in the files: every object that the scheduler could not read, by file, object, field and value.
@@ -50,16 +42,16 @@ Place = tuple[str, str]
 """Which object, by its title, and which field of it."""
 
 _MODELS: dict[str, type[Model]] = {
-    "ModelDeployment": ModelDeployment,
-    "InferenceClass": InferenceClass,
-    "ModelCache": ModelCache,
+    "ModelDeployment": api.ModelDeployment,
+    "InferenceClass": api.InferenceClass,
+    "ModelCache": api.ModelCache,
 }
 
 
 def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
     try:
         model.parse(content)
-    except Malformed as error:
+    except api.Malformed as error:
         for fault in error.faults:
             yield (manifest.short_title, fault.path), f"{manifest.title}: {fault}"
 
@@ -78,10 +70,10 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
     for manifest in manifests["InferenceCluster"]:
         content = completed[manifest.name]
         cluster = world.memo.parsed(PlainDocument(content), read_cluster)
-        if isinstance(cluster, InferenceCluster):
+        if isinstance(cluster, api.InferenceCluster):
             faults = _values(manifest, cluster)
         else:
-            faults = _parsed(manifest, InferenceCluster, content)
+            faults = _parsed(manifest, api.InferenceCluster, content)
         derived = map_at(manifest.content, "status").get("gpuPools") is None
         yield from (_as_written(fault, manifest, classes) for fault in faults) if derived else faults
     for manifest in manifests["ModelReplica"]:
@@ -116,7 +108,7 @@ _DERIVED = re.compile(
 """A field of a pool as a cluster publishes it."""
 
 
-def _values(manifest: Manifest, cluster: InferenceCluster) -> Iterator[tuple[Place, str]]:
+def _values(manifest: Manifest, cluster: api.InferenceCluster) -> Iterator[tuple[Place, str]]:
     """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
     for at, pool in enumerate(cluster.pools):
         for number, device in enumerate(pool.devices or ()):

@@ -25,20 +25,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from function import cel
 from function.api import Device
 from function.api.deployment import RequestReference
-from function.cel import (
-    Comparison,
-    CompileError,
-    Reference,
-    Selector,
-    compile_cluster,
-    compile_device,
-    compile_node,
-    published,
-    respelt_operators,
-    suggest,
-)
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import Quantity, is_quantity, quantity
@@ -55,7 +44,7 @@ _FIELDS = {"attributes": "attribute", "capacity": "capacity"}
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The nearest of several names to one that is not among them; empty when none is near."""
-    return suggest(name, names) or ""
+    return cel.suggest(name, names) or ""
 
 
 def unqualified(name: str) -> str:
@@ -102,7 +91,7 @@ class Catalogue:
         """Every domain that something is published in."""
         return frozenset(domain for _, domain, _ in self.names)
 
-    def beside(self, selectors: Iterable[Selector]) -> Catalogue:
+    def beside(self, selectors: Iterable[cel.Selector]) -> Catalogue:
         """The devices that a request is about: of the drivers, else in the domains, that its selectors name.
 
         What is meant by a name that nobody publishes is looked for there, never at another vendor's. Where
@@ -120,7 +109,7 @@ class Catalogue:
         about = about or [device for device in self.devices if not domains.isdisjoint(device.domains)]
         return Catalogue.listing(about) if about else self
 
-    def publishes(self, read: Reference) -> bool:
+    def publishes(self, read: cel.Reference) -> bool:
         """Tell if some device publishes what a selector reads; a name that is not written out always is."""
         if read.kind not in KINDS or read.domain is None:
             return True
@@ -140,7 +129,7 @@ class Catalogue:
         same = [driver for driver, other in kinds.items() if other == kind or nearest(kind, [other])]
         return nearest(name, same)
 
-    def intended(self, read: Reference) -> Reference | None:
+    def intended(self, read: cel.Reference) -> cel.Reference | None:
         """Return the published name nearest to one that nobody publishes; None for none.
 
         In this order: a name with its domain in one key, the same name in the nearest domain or of the other
@@ -149,7 +138,7 @@ class Catalogue:
         domain, name = read.domain or "", read.id or ""
         holder, slash, flat = domain.partition("/")
         if slash and (read.kind, holder, flat) in self.names:
-            return Reference(read.kind, holder, flat)
+            return cel.Reference(read.kind, holder, flat)
         same = [
             (distance(domain, other[1]), other[0] != read.kind, other)
             for other in self.names
@@ -157,15 +146,15 @@ class Catalogue:
         ]
         plugin = unqualified(domain)
         for _, _, (kind, where, _) in sorted(same, key=lambda item: (item[2][1] != plugin, item)):
-            return Reference(kind, where, name)
+            return cel.Reference(kind, where, name)
         here = {other for kind, where, other in self.names if (kind, where) == (read.kind, domain)}
         like = nearest(name, here)
         if like:
-            return Reference(read.kind, domain, like)
+            return cel.Reference(read.kind, domain, like)
         where = plugin if plugin in self.domains else nearest(domain, self.domains)
-        return Reference(read.kind, where) if where and where != domain else None
+        return cel.Reference(read.kind, where) if where and where != domain else None
 
-    def instead_of(self, read: Reference) -> str:
+    def instead_of(self, read: cel.Reference) -> str:
         """Return the published text nearest to one that nobody publishes; empty for none."""
         intended = self.intended(read)
         if intended is None:
@@ -173,7 +162,7 @@ class Catalogue:
         return written(intended) if intended.id else f'the domain "{intended.domain}"'
 
 
-def written(read: Reference) -> str:
+def written(read: cel.Reference) -> str:
     """`device.attributes["gpu.nvidia.com"].architecture`."""
     field = "attributes" if read.kind == "attribute" else "capacity"
     return f'device.{field}["{read.domain}"].{read.id}'
@@ -189,10 +178,10 @@ _BARE = re.compile(r"""\bdevice\.(attributes|capacity)(?:\[(["'])([A-Za-z_]\w*)\
 """A name without a domain: `device.attributes["architecture"]`, `device.attributes.architecture`."""
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtpe])(i?)b?", re.IGNORECASE)
-_SELECTOR_KINDS: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
-    ("node", compile_node, "it selects node pools: write it under nodeSelector.selectors"),
-    ("cluster", compile_cluster, "it selects clusters: write it under clusterSelector.cel"),
-    ("device", compile_device, "it selects devices: write it under the selectors of a device request"),
+_SELECTOR_KINDS: tuple[tuple[str, Callable[[str], cel.Selector], str], ...] = (
+    ("node", cel.compile_node, "it selects node pools: write it under nodeSelector.selectors"),
+    ("cluster", cel.compile_cluster, "it selects clusters: write it under clusterSelector.cel"),
+    ("device", cel.compile_device, "it selects devices: write it under the selectors of a device request"),
 )
 
 
@@ -202,7 +191,7 @@ def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
     for variable, compiled, text in _SELECTOR_KINDS:
         if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
             return text
-    text, meant = respelt_operators(source)
+    text, meant = cel.respelt_operators(source)
     if text and any(_compiles(compiled, text) for _, compiled, _ in _SELECTOR_KINDS):
         return meant
     return f"did you mean {corrected}?" if (corrected := unflattened(source, fleet)[1]) else ""
@@ -232,19 +221,19 @@ def unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
     for pattern, corrected in ((_FLAT, flat), (_BARE, bare)):
         names.clear()
         text = pattern.sub(corrected, source)
-        if names and _compiles(compile_device, text):
+        if names and _compiles(cel.compile_device, text):
             return text, names[0]
     return "", ""
 
 
-def respelt(source: str, read: Reference, intended: Reference) -> str:
+def respelt(source: str, read: cel.Reference, intended: cel.Reference) -> str:
     """A selector with a name that nobody publishes replaced by the one that is meant; empty if it cannot."""
     if intended.id is None or intended.kind != read.kind:
         return ""
     domain, name = re.escape(read.domain or ""), re.escape(read.id or "")
     key = rf"""\bdevice\.(?:attributes|capacity)\[(["']){domain}\1\]\s*(?:\.\s*{name}\b|\[(["']){name}\2\])"""
     text = re.sub(key, lambda _: written(intended), source)
-    return text if text != source and _compiles(compile_device, text) else ""
+    return text if text != source and _compiles(cel.compile_device, text) else ""
 
 
 def with_unit(literal: str) -> str:
@@ -257,10 +246,10 @@ def with_unit(literal: str) -> str:
     return f"{number}{unit}"
 
 
-def _compiles(compiled: Callable[[str], Selector], source: str) -> bool:
+def _compiles(compiled: Callable[[str], cel.Selector], source: str) -> bool:
     try:
         compiled(source)
-    except CompileError:
+    except cel.CompileError:
         return False
     return True
 
@@ -351,12 +340,12 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         yield Unmet(reference.path, "NeverSatisfied", f"{text}: {values}" if values else text)
 
 
-def _values(about: Catalogue, selectors: list[Selector]) -> Iterator[str]:
+def _values(about: Catalogue, selectors: list[cel.Selector]) -> Iterator[str]:
     """The values that there are where a selector asks for a text that no device has."""
     for compared in (compared for selector in selectors for compared in selector.comparisons()):
         if compared.kind != "string" or compared.operator != "==" or compared.reference.kind != "attribute":
             continue
-        values = {published(device.subject, compared.reference) for device in about.devices} - {None}
+        values = {cel.published(device.subject, compared.reference) for device in about.devices} - {None}
         if values and compared.literal not in values:
             listed = ", ".join(sorted(f'"{value}"' for value in values)[:VALUES])
             yield f'{compared.reference.id} is {listed}, not "{compared.literal}"'
@@ -424,7 +413,7 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unme
         yield Unmet(path, "UnknownAttribute", text)
 
 
-def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Unmet]:
+def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: cel.Selector) -> Iterator[Unmet]:
     """The findings on one selector; `about` has the devices that its request is about."""
     for read in sorted(selector.reads, key=str):
         if not catalogue.publishes(read):
@@ -446,7 +435,7 @@ def _with_nearest(text: str, name: str) -> str:
     return f"{text}; the nearest is {name}" if name else text
 
 
-def _refusable(path: str, selector: Selector) -> Iterator[Unmet]:
+def _refusable(path: str, selector: cel.Selector) -> Iterator[Unmet]:
     """A selector that the API server may refuse for what it might cost, or while a feature gate is off."""
     units = selector.estimate()
     if units is not None and units > LIMIT:
@@ -459,7 +448,7 @@ def _refusable(path: str, selector: Selector) -> Iterator[Unmet]:
         yield Unmet(path, "NeedsFeatureGate", text)
 
 
-def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:
+def _driver(catalogue: Catalogue, path: str, comparison: cel.Comparison) -> Iterator[Unmet]:
     name = comparison.literal
     if comparison.operator == "==" and name not in catalogue.drivers:
         text = f'no device of the fleet has the driver "{name}"'
@@ -468,7 +457,7 @@ def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator
         yield Unmet(path, "UnknownDriver", _with_nearest(text, like) if like else drivers)
 
 
-def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:
+def _below_the_box(catalogue: Catalogue, path: str, comparison: cel.Comparison) -> Iterator[Unmet]:
     """A capacity asked by the number on the box, where drivers report a little less."""
     read, wanted = comparison.reference, _quantity(comparison.literal)
     published = {

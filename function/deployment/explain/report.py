@@ -27,6 +27,7 @@ from function.api import InferenceCluster, Pool
 from function.api.names import replica_key
 from function.api.reasons import Reason, Rejection
 from function.boundary import JsonObject
+from function.deployment.explain import message
 from function.deployment.explain.clusters import (
     OTHERS,
     ClusterVerdict,
@@ -38,15 +39,6 @@ from function.deployment.explain.clusters import (
 )
 from function.deployment.explain.hints import hints
 from function.deployment.explain.lint import lint
-from function.deployment.explain.message import (
-    around,
-    because_phrase,
-    dropped_phrase,
-    kept_phrase,
-    numbers,
-    placed_of,
-    rejection_phrase,
-)
 from function.deployment.explain.remedies import source_of
 from function.scheduler.outcomes import Dropped, Kept, Placed
 from function.scheduler.price import price_of_replica
@@ -118,7 +110,7 @@ def _kept(kept: Kept, cluster: InferenceCluster | None) -> ReplicaRow:
         own_replica.cluster,
         own_replica.identity.index if own_replica.identity else None,
         "Held" if kept.outgoing else "Retained",
-        kept_phrase(kept),
+        message.kept_phrase(kept),
         {
             engine.name: _once(member.pool for member in engine.members)
             for engine in own_replica.replica.engines
@@ -134,7 +126,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         placed.identity.cluster,
         placed.identity.index,
         "Replaced" if placed.replaces else "Placed",
-        because_phrase(placed),
+        message.because_phrase(placed),
         {
             engine.name: _once(candidate.pool(option, at) for at in range(len(engine.members)))
             for engine, option in candidate.engines
@@ -150,7 +142,7 @@ def _placed(placed: Placed) -> ReplicaRow:
 def _dropped(dropped: Dropped) -> ReplicaRow:
     own_replica = dropped.own_replica
     index = own_replica.identity.index if own_replica.identity else None
-    phrase, cause = dropped_phrase(dropped), dropped.cause.name
+    phrase, cause = message.dropped_phrase(dropped), dropped.cause.name
     return ReplicaRow(own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause)
 
 
@@ -264,7 +256,7 @@ class Outline:
         rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
         if rejection is None:
             return f"cluster {name}: {verdict.name}, {verdict.value}"
-        phrase = rejection_phrase(rejection)
+        phrase = message.rejection_phrase(rejection)
         why = f"{rejection.reason.value}, {phrase}" if phrase else rejection.reason.value
         return f"cluster {name} takes no other replica: {why}"
 
@@ -278,7 +270,7 @@ class Outline:
             name,
             verdict,
             rejection.reason.name if rejection else "",
-            rejection_phrase(rejection) if rejection else "",
+            message.rejection_phrase(rejection) if rejection else "",
             tuple(self._pools(cluster, pool)) if cluster is not None and shown else (),
         )
 
@@ -320,7 +312,7 @@ class Outline:
         if verdict.nodes is None:
             failures = dict.fromkeys(self._failures(rejection.leaves))
             return EngineOutline(phrase, fits=False, failures=tuple(failures))
-        shortage = numbers(rejection)
+        shortage = message.numbers(rejection)
         return EngineOutline(f"{phrase}, {shortage}" if shortage else phrase, fits=False)
 
     def _failures(self, leaves: Iterable[Rejection]) -> Iterator[str]:
@@ -337,7 +329,7 @@ class Outline:
         request = f"request {leaf.request}: " if leaf.request else ""
         failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
         compared = f"has {leaf.has}" if leaf.has else ""  # What it wants is the selector that follows.
-        particular = (compared if leaf.wants else leaf.has) or numbers(leaf)
+        particular = (compared if leaf.wants else leaf.has) or message.numbers(leaf)
         on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
         source = source_of(self._decision.inputs, leaf)
         detail = f" ({particular})" if particular else ""
@@ -379,7 +371,11 @@ def report(
 
 def summary_of(decision: Decision) -> str:
     """The decision in one line."""
-    return around(placed_of(decision), decision) if decision.rejections else placed_of(decision)
+    return (
+        message.around(message.placed_of(decision), decision)
+        if decision.rejections
+        else message.placed_of(decision)
+    )
 
 
 def size_of(placement: JsonObject) -> int:

@@ -30,15 +30,7 @@ from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
 from function.deployment import requirements
 from function.deployment.requirements import CACHE, CLUSTER, CLUSTERS, HOLDERS, named
-from function.deployment.snapshot.charges import (
-    ChargedCluster,
-    Clusters,
-    by_name,
-    leaving_of,
-    others_of,
-    read_charged,
-    read_cluster,
-)
+from function.deployment.snapshot import charges
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.ledger import may_yield
 from function.scheduler.memo import Shared
@@ -73,15 +65,15 @@ def _equivalent(
     return earlier == later
 
 
-def _equally_charged(earlier: ChargedCluster, later: ChargedCluster) -> bool:
+def _equally_charged(earlier: charges.ChargedCluster, later: charges.ChargedCluster) -> bool:
     return _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
 
 
 POOL = 1_400
 """Bytes for each pool: as it is declared, as it is published and as the scheduler sees it."""
 COSTS: Costs = {
-    read_cluster: Cost(factor=1.5, fixed=4_000, size=_size, parts=_shared, equivalent=_equivalent),
-    read_charged: Cost(
+    charges.read_cluster: Cost(factor=1.5, fixed=4_000, size=_size, parts=_shared, equivalent=_equivalent),
+    charges.read_charged: Cost(
         factor=1.5,
         fixed=4_000,
         size=lambda read: read.size + _size(read.cluster),
@@ -167,19 +159,19 @@ def read_cache(
 
 def _read_clusters(
     listed: Iterable[Document], reuse: Reuse, *, published: bool
-) -> tuple[Clusters, list[ChargedCluster]]:
+) -> tuple[charges.Clusters, list[charges.ChargedCluster]]:
     """Read the clusters, and what is charged to those that can be read: nothing unless that is published."""
     if not published:
-        return by_name(reuse.parsed(document, read_cluster) for document in listed), []
-    charged = [reuse.parsed(document, read_charged) for document in listed]
-    clusters = by_name(cluster.cluster for cluster in charged)
+        return charges.by_name(reuse.parsed(document, charges.read_cluster) for document in listed), []
+    charged = [reuse.parsed(document, charges.read_charged) for document in listed]
+    clusters = charges.by_name(cluster.cluster for cluster in charged)
     return clusters, [cluster for cluster in charged if cluster.name in clusters.readable]
 
 
 def _read_replicas(
     sorting: Sorting,
     documents: tuple[Document, ...],
-    clusters: Clusters,
+    clusters: charges.Clusters,
     reading: tuple[Reuse, Shared | None],
     *,
     thorough: bool,
@@ -266,14 +258,14 @@ def read_snapshots(
         cache=cache,
         cache_fault=cache_fault,
         own_replicas=own_replicas,
-        other_replicas=Unshared(others_of(deployment, charging, own_replicas, tuple(others)))
+        other_replicas=Unshared(charges.others_of(deployment, charging, own_replicas, tuple(others)))
         if published
         else others,
         endpoints=endpoints,
         taken=frozenset(theirs | routed | identities),
         theirs=request.desired,
         uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
-        gives_way=leaving_of(charging, own_replicas) if published else None,
+        gives_way=charges.leaving_of(charging, own_replicas) if published else None,
         undelivered=unresolved_cache,
     )
     namesakes = [replica for replica in sorting.others if _is_namesake(replica, deployment)]
@@ -322,7 +314,7 @@ def _standing(
     request: Request,
     everything: Fleet,
     deployment: ModelDeployment,
-    charging: Sequence[ChargedCluster],
+    charging: Sequence[charges.ChargedCluster],
     namesakes: Sequence[ModelReplica],
 ) -> tuple[Fleet, tuple[str, ...]]:
     """Cut a fleet down to what the deployment's replicas stand on; the same, wherever that was delivered.
@@ -346,7 +338,7 @@ def _standing(
     ours = [cluster for cluster in charging if cluster.name in names]
     others: Iterable[ModelReplica] = namesakes
     if requirements.published(request):
-        others = others_of(deployment, ours, own_replicas, tuple(namesakes))
+        others = charges.others_of(deployment, ours, own_replicas, tuple(namesakes))
     elif holders:
         others = [
             replica
@@ -363,7 +355,7 @@ def _standing(
         replicas_resolution=_resolved(requirements.own_replicas(request) not in missing),
         other_replicas=Unshared(others),
         uncharged={cluster.name: cluster.fault for cluster in ours if cluster.fault},
-        gives_way=leaving_of(ours, own_replicas) if requirements.published(request) else None,
+        gives_way=charges.leaving_of(ours, own_replicas) if requirements.published(request) else None,
         undelivered=tuple(name for name in missing if not name.startswith(named(CACHE, ""))),
     )
     return standing, required
