@@ -30,10 +30,10 @@ from function.api.fault import shown, shown_type
 from function.api.names import is_dns_label, is_dns_subdomain
 from function.cel.checker.state import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
-from function.cel.subject import Subject
+from function.cel.subject import ReadPath, Subject
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Type
-from function.cel.values import Map
+from function.cel.values import Map, Value
 from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
 from function.cli.bad_input import closest, nearest
 from function.recording.request import STRIPPED
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from function.boundary import JsonObject
-    from function.cel.subject import ReadPath
-    from function.cel.values import Value
 
 
 # `x-kubernetes-validations`, evaluated by our own CEL: `self` and `oldSelf` in place of `device`.

@@ -14,12 +14,13 @@ import click
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.table import show_commands
-from function.cli.text import answered, console, counted, emit, escape, listed, reassure, track
+from function.cli.text import Screen, answered, console, counted, emit, escape, listed, reassure, track
 from function.cli.worlds.apply import Commands, delete_replica
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.moves import (
     Advice,
     Move,
+    Resident,
     Stuck,
     Upgrade,
     advise_one,
@@ -28,14 +29,11 @@ from function.cli.worlds.moves import (
     upgrades_of,
     without,
 )
-from function.cli.worlds.simulate import after, one_round, outcome, settle
+from function.cli.worlds.simulate import Simulation, after, one_round, outcome, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.cli.text import Screen
-    from function.cli.worlds.moves import Resident
-    from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import World
     from function.deployment.forecast import Forecast, Overcommitted

@@ -19,7 +19,7 @@ from function.api.model import mapping, mappings
 from function.api.names import API_VERSION
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
-from function.cli.live import NODES, ControlPlane, read_slices
+from function.cli.live import NODES, ControlPlane, Target, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
 from function.cli.text import as_yaml_stream, complain, listed, note
 from function.cli.worlds.inputs import read_manifests
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from function.boundary import JsonObject
-    from function.cli.live import Target
 
 POOL = "modelplane.ai/pool"
 POOL_LABELS = (

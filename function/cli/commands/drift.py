@@ -12,7 +12,7 @@ import click
 
 from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
-from function.cli.live import NODES, RULES, ControlPlane, newest, read_slices
+from function.cli.live import NODES, RULES, ControlPlane, Target, newest, read_slices
 from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
@@ -22,7 +22,6 @@ from function.cluster.drift import LiveRules, PoolDrift, drift
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
-    from function.cli.live import Target
     from function.cli.worlds.manifest import Manifests
 
 

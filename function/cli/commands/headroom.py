@@ -13,13 +13,12 @@ import click
 from rich.table import Table
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
-from function.cli.text import answered, console, emit, escape, track
+from function.cli.text import Screen, answered, console, emit, escape, track
 from function.cli.worlds.inputs import read
 from function.cli.worlds.simulate import settle
 from function.deployment.forecast import Room, amount, rejection_phrase
 
 if TYPE_CHECKING:
-    from function.cli.text import Screen
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
 

@@ -17,12 +17,11 @@ from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, note
 from function.cli.worlds.chronicle import chronicle, events_of
 from function.cli.worlds.inputs import title_of
-from function.cli.worlds.source import gather
+from function.cli.worlds.source import Origin, Source, gather
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
     from function.cli.worlds.manifest import Manifests
-    from function.cli.worlds.source import Origin, Source
 
 
 @click.command(cls=Command)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.fault import path_of
-from function.cli.admission.finding import SELECTOR
+from function.cli.admission.finding import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
@@ -30,14 +30,12 @@ from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
 from function.cli.worlds.manifests import collect, objects_of, texts
 from function.cli.worlds.pods import mistakes_of
-from function.cli.worlds.world import plan_all, world_of
+from function.cli.worlds.world import World, plan_all, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
-    from function.cli.worlds.world import World
 
 
 # Collect everything that can be said about files without placing replicas, for `lint`.

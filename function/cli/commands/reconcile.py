@@ -16,18 +16,16 @@ import click
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
-from function.cli.live import CLUSTERS, DEPLOYMENTS, REPLICAS, joined
+from function.cli.live import CLUSTERS, DEPLOYMENTS, REPLICAS, Target, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import listed, note
 from function.cli.worlds.inputs import read_manifests
-from function.operations.handler import FLEET, WATCHED, FleetState, read_state
+from function.operations.handler import FLEET, WATCHED, Deployment, FleetState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.cli.live import Target
     from function.cli.worlds.manifest import Manifests
-    from function.operations.handler import Deployment
 
 
 @click.command(cls=Command)

@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 import yaml
 from click.core import ParameterSource
 from rich.table import Table
 
-from function.api import InferenceCluster, Malformed
+from function.api import Device, InferenceCluster, Malformed, Pool
 from function.api.names import API_VERSION
 from function.catalogue import NETWORK_DRIVER
 from function.cel.library.strings import quoted
@@ -38,20 +38,13 @@ from function.cli.sizing.memory import (
     weights_total,
 )
 from function.cli.sizing.questions import ask, without_questions
-from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable, track
+from function.cli.text import Screen, answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
-from function.cli.worlds.source import gather
+from function.cli.worlds.source import Source, gather
 from function.cli.worlds.world import Presented, world_of
 from function.deployment.forecast import forecast
 
-if TYPE_CHECKING:
-    from function.api import Device, Pool
-    from function.cli.text import Screen
-    from function.cli.worlds.source import Source
-
-
-# Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
 #
 # And the reverse: the pools that a deployment may land on, and whose GPUs its model does not fit.
 

@@ -8,22 +8,19 @@ what they lack for a mistake.
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from function.api.model import mapping
 from function.api.text import counted
-from function.cli.live import COMPOSITIONS, FLEET, joined
+from function.cli.live import COMPOSITIONS, FLEET, Target, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
 from function.recording.request import KINDS as ALLOWED, redacted_object
-
-if TYPE_CHECKING:
-    from function.cli.live import Target
 
 
 def command_line(target: Target, file: str) -> str:

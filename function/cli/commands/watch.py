@@ -19,19 +19,17 @@ import click
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.group import INTERRUPTED
-from function.cli.live import DEPLOYMENTS, REPLICAS
+from function.cli.live import DEPLOYMENTS, REPLICAS, ControlPlane
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
 from function.cli.text import answered, note, printable
 from function.cli.worlds.inputs import chosen
 from function.cli.worlds.settling import Standing, StateChange, changes, standing
-from function.cli.worlds.source import connect
+from function.cli.worlds.source import Source, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from function.boundary import JsonObject
-    from function.cli.live import ControlPlane
-    from function.cli.worlds.source import Source
 
 
 @click.command(cls=Command)

@@ -15,21 +15,18 @@ import click
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.table import show_commands
-from function.cli.text import answered, console, counted, emit, escape
+from function.cli.text import Screen, answered, console, counted, emit, escape
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.manifests import load
-from function.cli.worlds.source import gather
-from function.cli.worlds.whatif import forecast_both
+from function.cli.worlds.source import Source, gather
+from function.cli.worlds.whatif import WhatIf, forecast_both
 from function.deployment.forecast import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from function.cli.text import Screen
     from function.cli.worlds.simulate import Difference
-    from function.cli.worlds.source import Source
-    from function.cli.worlds.whatif import WhatIf
 
 _TAINT = re.compile(
     r"(?P<cluster>[^=]+)=(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|NoExecute)(?P<remove>-?)"

@@ -19,19 +19,15 @@ from function.cli.group import BAD_INPUT
 from function.cli.options import Command, Names, end, output_option, reads_fleet
 from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
-from function.cli.text import answered, complain, console, emit, escape
+from function.cli.text import Screen, answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read, title_of
 from function.cli.worlds.settling import explained, worst_code
-from function.cli.worlds.source import add_workloads
-from function.cli.worlds.world import plan_all
-from function.deployment.forecast import ClusterVerdict
+from function.cli.worlds.source import Source, add_workloads
+from function.cli.worlds.world import Planned, plan_all
+from function.deployment.forecast import ClusterOutline, ClusterVerdict, EngineOutline, Forecast, Hint
 
 if TYPE_CHECKING:
-    from function.cli.text import Screen
     from function.cli.worlds.adapters import PlannedAdapter
-    from function.cli.worlds.source import Source
-    from function.cli.worlds.world import Planned
-    from function.deployment.forecast import ClusterOutline, EngineOutline, Forecast, Hint
 
 
 # Print the tree of `why`: the summary, what would help, lint, replicas, clusters down to the selector.

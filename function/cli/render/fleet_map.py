@@ -18,22 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from function.api import InferenceCluster, Malformed
+from function.api import InferenceCluster, Malformed, ModelReplica, Pool
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import counted, printable, track
 from function.cli.worlds.derive import folded
-from function.cli.worlds.world import identity_of
-from function.deployment.forecast import NO_PRICE, Price, rejection_phrase
+from function.cli.worlds.world import Planned, World, identity_of
+from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from function.api import ModelReplica, Pool
     from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.simulate import Simulation
-    from function.cli.worlds.world import Planned, World
-    from function.deployment.forecast import Forecast, Question
 
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.table import Table
 
-from function.cli.text import console, escape, listed, short
+from function.cli.text import Screen, console, escape, listed, short
 from function.cli.worlds.settling import stalled_of, unready_of
-from function.deployment.forecast import Price, rejection_phrase
+from function.deployment.forecast import Forecast, Price, ReplicaRow, rejection_phrase
 
 if TYPE_CHECKING:
     from function.boundary import Condition
-    from function.cli.text import Screen
     from function.cli.worlds.apply import Commands
     from function.cli.worlds.world import Planned
-    from function.deployment.forecast import Forecast, ReplicaRow
 
 
 def show_commands(out: Screen, commands: Commands, apply: str, revert: str) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.model import mapping
-from function.boundary import PlainDocument, Request
+from function.boundary import JsonObject, PlainDocument, Request, Response
 from function.cli.text import as_yaml, complain, console, escape, note, printable
 from function.cli.worlds.derive import folded
 from function.cli.worlds.settling import plain_conditions
@@ -31,7 +31,6 @@ from function.routing.service import declared
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.boundary import JsonObject, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
 

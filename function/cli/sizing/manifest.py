@@ -19,7 +19,7 @@ from function.api.names import API_VERSION
 from function.cel.library.quantity import quantity
 from function.cli.bad_input import BadInput
 from function.cli.sizing.memory import GIB, PLAIN, USABLE, Load, Need, Split, need, weights_total
-from function.cli.sizing.models import of_repository
+from function.cli.sizing.models import SizedModel, of_repository
 from function.cli.text import listed
 from function.cli.worlds import pods
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from function.api import Device
     from function.boundary import JsonObject
-    from function.cli.sizing.models import SizedModel
     from function.cli.worlds.advisories import Advisory
     from function.cli.worlds.world import Planned
 

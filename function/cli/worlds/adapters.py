@@ -14,26 +14,23 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.adapter.forecast import forecast
+from function.adapter.forecast import AdapterForecast, forecast
 from function.adapter.snapshot import PLACEMENT_KEY, fleet, standing
 from function.api.adapter import PLACEMENT_KIND
 from function.api.model import mapping, number
 from function.api.ownership import turn
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import PlainDocument, Request
+from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
 from function.cli.worlds.settling import plain_conditions
 from function.cli.worlds.workloads import replicas_of
-from function.cli.worlds.world import identity_of, is_deleting
+from function.cli.worlds.world import Planned, identity_of, is_deleting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from function.adapter.forecast import AdapterForecast
-    from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.manifest import Manifest, Manifests
     from function.cli.worlds.simulate import Simulation
-    from function.cli.worlds.world import Planned
 
 ADAPTER_KIND = "ModelAdapter"
 ROUNDS = 20

@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from function.api import replica as replica_api
+from function.api import ModelReplica, replica as replica_api
 from function.api.declared_cluster import DEFAULT_NODES
 from function.api.model import mapping, mappings, whole
 from function.boundary import PlainDocument
@@ -25,7 +25,6 @@ from function.cluster.classes import attributes_of, devices_of, with_class
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.api import ModelReplica
     from function.cli.worlds.manifest import Manifest, Manifests
 
 Classes: TypeAlias = "Mapping[str, Manifest]"

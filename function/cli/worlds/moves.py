@@ -20,14 +20,13 @@ from function.boundary import PlainDocument
 from function.cli.text import track
 from function.cli.worlds.apply import Commands, move, one_after_another, reconcile_until
 from function.cli.worlds.simulate import after, one_round, outcome
-from function.cli.worlds.world import identity_of
+from function.cli.worlds.world import Planned, World, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import ModelReplica
     from function.cli.worlds.manifest import Manifest
-    from function.cli.worlds.world import Planned, World
 
 MAX_TRIES = 2_000
 """Sets of moves that are tried for one deployment."""

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
-from function.boundary import PlainDocument
+from function.boundary import JsonObject, PlainDocument, Response
 from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from function.boundary import JsonObject, Response
     from function.cli.worlds.world import Planned
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.boundary import JsonObject
-    from function.cli.worlds.world import Planned
 
 
 ROUNDS = 100

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from function.api.model import condition_of, mapping
 from function.api.names import KEY_ANNOTATION
-from function.boundary import PlainDocument, Request
+from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
 from function.cli.worlds.derive import Assumption
 from function.dispatch import run
 from function.objects import COLLECTION, KIND, OBSERVE, read_object
@@ -25,7 +25,6 @@ from function.replica.snapshot import CLUSTER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
 
