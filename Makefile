@@ -141,6 +141,10 @@ e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLA
 live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its/scripts; LIVE=--write for the docs)
 	@$(BIN)/python -m tests.live $(LIVE)
 
+.PHONY: tutorial
+tutorial: $(STAMP) ## the second half of docs/tutorial.md in a real control plane (CONTROLPLANE, CROSSPLANE_VERSION)
+	@$(BIN)/python -m tests.live.tutorial
+
 .PHONY: referee
 referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7')
 	@$(BIN)/python -u -m tests.referee $(WORLDS)
