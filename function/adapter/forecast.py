@@ -20,7 +20,6 @@ from function.adapter.schedule import (
     RefusalReason,
     cluster_of,
     filtered,
-    free,
     gained,
     one_more_slot,
     preference,
@@ -165,7 +164,7 @@ def _compared(
 ) -> str:
     pairs = zip(preference(inputs, clusters, best), preference(inputs, clusters, second), strict=True)
     step = next(at for at, (one, other) in enumerate(pairs) if one != other)
-    slots = f"{counted(free(inputs, best), 'free slot')}, {second.name} has {free(inputs, second)}"
+    slots = f"{counted(inputs.free[best.name], 'free slot')}, {second.name} has {inputs.free[second.name]}"
     count, other = clusters.get(best.cluster, 0), clusters.get(second.cluster, 0)
     return (
         f"its engine has the adapter already, that of {second.name} does not",

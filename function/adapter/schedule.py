@@ -18,12 +18,18 @@ Limits: the pass reads no device and no memory. A slot is what the deployment sa
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import TypeVar
 
 from function.api.adapter import AdapterPlacement, AdapterRoom, BaseReplica, holders
+
+T = TypeVar("T")
 
 
 class RefusalReason(Enum):
@@ -57,7 +63,7 @@ class OwnPlacement:
     terminating: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdapterInput:
     """All that one pass depends on."""
 
@@ -76,6 +82,17 @@ class AdapterInput:
     """All that hold a slot, ours included, by replica; empty while they are not delivered."""
     complete: bool = False
     """Whether the replicas of the base and the placements were delivered: else nothing is placed."""
+
+    @cached_property
+    def free(self) -> Mapping[str, int]:
+        """The free slots of each replica. A placement holds its slot until it is gone."""
+        names = {base: {placement.name for placement in self.placements.get(base, ())} for base in self.bases}
+        for existing in self.existing:
+            names.setdefault(existing.replica, set()).add(existing.name)
+        return {
+            name: (base.room.adapters if base.room else 0) - len(names[name])
+            for name, base in self.bases.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,24 +228,39 @@ def _scale_down(
     inputs: AdapterInput, kept: list[KeptPlacement]
 ) -> tuple[list[KeptPlacement], list[tuple[OwnPlacement, LeaveCause]]]:
     """Give up what is too many of those that count, one at a time."""
-    staying, victims = [item for item in kept if not item.outgoing], []
-    while len(staying) > inputs.wanted:
-        clusters = Counter(cluster_of(inputs, item.existing.replica) for item in staying)
+    staying = [item for item in kept if not item.outgoing]
+    load: Counter[str] = Counter()
+    ranked = []
+    for item in sorted(staying, key=lambda item: item.existing.replica, reverse=True):
+        base, cluster = inputs.bases.get(item.existing.replica), cluster_of(inputs, item.existing.replica)
+        load[cluster] -= 1
+        healthy = base is None or base.ready is not False, base is None or inputs.name in base.configured
+        ranked.append((healthy, cluster, item.existing))
+    victims = [*islice(_in_turn(ranked, load), max(0, len(staying) - inputs.wanted))]
+    gone = {victim.replica for victim in victims}
+    dropped = [(victim, LeaveCause.SCALED_DOWN) for victim in victims]
+    return [item for item in kept if item.existing.replica not in gone], dropped
 
-        def worst(item: KeptPlacement, clusters: Counter[str] = clusters) -> tuple[bool, bool, int, str]:
-            base = inputs.bases.get(item.existing.replica)
-            return (
-                base is not None and base.ready is False,
-                base is not None and inputs.name not in base.configured,
-                clusters[cluster_of(inputs, item.existing.replica)],
-                item.existing.replica,
-            )
 
-        victim = max(staying, key=worst)
-        staying.remove(victim)
-        victims.append(victim)
-    dropped = [(victim.existing, LeaveCause.SCALED_DOWN) for victim in victims]
-    return [item for item in kept if item not in victims], dropped
+def _in_turn(ranked: Iterable[tuple[tuple[bool, ...], str, T]], load: Counter[str]) -> Iterator[T]:
+    """Yield items by rank, then by the load of their cluster, both ascending, then as they are given.
+
+    `load` grows by one with each that is taken, and never shrinks. So the next is the first of some cluster
+    and rank, and no item is compared with all the others each time.
+    """
+    queues: dict[tuple[tuple[bool, ...], str], deque[tuple[int, T]]] = defaultdict(deque)
+    for at, (rank, cluster, item) in enumerate(ranked):
+        queues[rank, cluster].append((at, item))
+    heap = [(rank, load[cluster], queue[0][0], cluster) for (rank, cluster), queue in queues.items()]
+    heapify(heap)
+    while heap:
+        rank, had, at, cluster = heappop(heap)
+        queue = queues[rank, cluster]
+        if had == load[cluster]:
+            yield queue.popleft()[1]
+            load[cluster] += 1
+        if queue:
+            heappush(heap, (rank, load[cluster], queue[0][0], cluster))
 
 
 def cluster_of(inputs: AdapterInput, replica: str) -> str:
@@ -241,19 +273,19 @@ def _fill(
     inputs: AdapterInput, kept: list[KeptPlacement], shortfall: int
 ) -> tuple[list[str], list[tuple[str, RefusalReason, str]]]:
     """Place one at a time; return the replicas, and why the others take none where places were missing."""
-    placed: list[str] = []
     if shortfall <= 0 or not inputs.complete:
-        return placed, []
-    clusters = Counter(cluster_of(inputs, item.existing.replica) for item in kept if not item.outgoing)
+        return [], []
+    load = Counter(cluster_of(inputs, item.existing.replica) for item in kept if not item.outgoing)
     taken = {existing.replica for existing in inputs.existing}
-    while len(placed) < shortfall:
-        feasible, rejections = filtered(inputs, taken | set(placed))
-        if not feasible:
-            return placed, rejections
-        best = min(feasible, key=lambda base: preference(inputs, clusters, base))
-        placed.append(best.name)
-        clusters[best.cluster] += 1
-    return placed, []
+    feasible, _ = filtered(inputs, taken)
+    ranked = sorted(
+        ((inputs.name not in base.configured,), -inputs.free[base.name], base.name, base.cluster)
+        for base in feasible
+    )
+    placed = [
+        *islice(_in_turn([(rank, cluster, name) for rank, _, name, cluster in ranked], load), shortfall)
+    ]
+    return placed, filtered(inputs, taken.union(placed))[1] if len(placed) < shortfall else []
 
 
 def preference(
@@ -264,11 +296,11 @@ def preference(
     `clusters`: how many of its places each cluster has.
     """
     is_loaded = inputs.name in base.configured
-    return (not is_loaded, clusters.get(base.cluster, 0), -free(inputs, base), base.name)
+    return (not is_loaded, clusters.get(base.cluster, 0), -inputs.free[base.name], base.name)
 
 
 def filtered(
-    inputs: AdapterInput, taken: Iterable[str]
+    inputs: AdapterInput, taken: Collection[str]
 ) -> tuple[list[BaseReplica], list[tuple[str, RefusalReason, str]]]:
     """Split the replicas of the base into those that can take the adapter, and the others with why not.
 
@@ -286,19 +318,12 @@ def filtered(
             rejections.append((name, *refusal))
         elif name in taken:
             rejections.append((name, RefusalReason.HAS_IT, ""))
-        elif free(inputs, base) < 1:
+        elif inputs.free[name] < 1:
             total = base.room.adapters if base.room else 0
-            rejections.append((name, RefusalReason.NO_SLOT, f"{total - free(inputs, base)} of {total} taken"))
+            rejections.append((name, RefusalReason.NO_SLOT, f"{total - inputs.free[name]} of {total} taken"))
         else:
             feasible.append(base)
     return feasible, rejections
-
-
-def free(inputs: AdapterInput, base: BaseReplica) -> int:
-    """Return the free slots of a replica. A placement holds its slot until it is gone."""
-    names = {placement.name for placement in inputs.placements.get(base.name, ())}
-    names |= {existing.name for existing in inputs.existing if existing.replica == base.name}
-    return (base.room.adapters if base.room else 0) - len(names)
 
 
 def gained(decision: AdapterDecision, edit: Callable[[AdapterRoom | None], AdapterRoom | None]) -> int:

@@ -13,6 +13,7 @@ One that is only listed is ours if its adapter is, and its controller is ours or
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -143,9 +144,9 @@ def read_snapshot(request: Request, reuse: Reuse, *, whole: bool) -> AdapterSnap
             bases.pop(name, None)
     existing = _existing(request, adapter, names, listed)
     spec = adapter.spec
-    by_replica: dict[str, tuple[AdapterPlacement, ...]] = {}
+    by_replica: dict[str, list[AdapterPlacement]] = defaultdict(list)
     for placement in listed:
-        by_replica[placement.replica] = (*by_replica.get(placement.replica, ()), placement)
+        by_replica[placement.replica].append(placement)
     inputs = AdapterInput(
         name=adapter.name,
         wanted=spec.replicas,
@@ -155,7 +156,7 @@ def read_snapshot(request: Request, reuse: Reuse, *, whole: bool) -> AdapterSnap
         existing=existing,
         bases=bases,
         absent=frozenset(absent),
-        placements=by_replica,
+        placements={replica: tuple(placements) for replica, placements in by_replica.items()},
         complete=complete,
     )
     undelivered = [item.name for item in standing(request) if not item.delivered(request)]

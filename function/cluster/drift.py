@@ -28,7 +28,8 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
 
 from function.api.model import mapping, mappings, number
 from function.api.names import POOL_LABEL
@@ -160,9 +161,9 @@ def drift(
         labels[str(metadata.get("name"))] = mapping(metadata.get("labels"))
         if mapping(node.get("spec")).get("unschedulable") is True:
             cordoned.add(str(metadata.get("name")))
-    devices_by_node = {}
+    devices_by_node, by_devices = {}, rules_by_devices(rules)
     for name, has in read_nodes(slices).items():
-        by_driver = {driver: tainted_by(rules, devices) for driver, devices in has.by_driver.items()}
+        by_driver = {driver: tainted_by(by_devices, devices) for driver, devices in has.by_driver.items()}
         devices_by_node[name] = replace(has, by_driver=by_driver)
     selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
     # A node that has the label of some pool is no stranger, if only of one that the cluster does not declare.
@@ -336,24 +337,31 @@ def _claimed(rules: LiveRules) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield where, (*of_class, *_expressions(way))
 
 
-def tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
+Selected: TypeAlias = "tuple[str | None, ...]"
+"""Driver, pool and name of the devices that a rule is about; None stands for any."""
+
+
+def rules_by_devices(rules: LiveRules) -> dict[Selected, list[JsonObject]]:
+    """Return the taints of rules by what they select, so that no device is held against all rules."""
+    by_devices: dict[Selected, list[JsonObject]] = defaultdict(list)
+    for rule in rules.taints:
+        selected = _selected(rule)
+        if selected is not None:
+            by_devices[selected].append(mapping(mapping(rule.get("spec")).get("taint")))
+    return by_devices
+
+
+def tainted_by(
+    rules: Mapping[Selected, Sequence[JsonObject]], devices: Sequence[PublishedDevice]
+) -> tuple[PublishedDevice, ...]:
     """Return the devices, with what rules taint."""
-    return tuple(
-        replace(
-            device,
-            taints=read_taints(
-                [
-                    *(taint.model_dump() for taint in device.taints),
-                    *(
-                        mapping(mapping(rule.get("spec")).get("taint"))
-                        for rule in rules.taints
-                        if _is_hit(rule, device)
-                    ),
-                ]
-            ),
-        )
-        for device in devices
-    )
+    tainted = []
+    for device in devices:
+        selections = product((None, device.driver), (None, device.pool), (None, device.name))
+        hits = [taint for selected in selections for taint in rules.get(selected, ())]
+        stated = (taint.model_dump() for taint in device.taints)
+        tainted.append(replace(device, taints=read_taints([*stated, *hits])) if hits else device)
+    return tuple(tainted)
 
 
 def taints_of(entry: JsonObject) -> tuple[Taint, ...]:
@@ -366,14 +374,25 @@ def first_taint(devices: Iterable[PublishedDevice], expected: Collection[Taint])
     return min((str(taint) for device in devices for taint in device.unexpected(expected)), default="")
 
 
-def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
-    """Tell whether a DeviceTaintRule keeps pods off a device. Without a selector it is about none."""
+def _selected(rule: JsonObject) -> Selected | None:
+    """Return what a DeviceTaintRule is about: nothing without a selector, or with one of a newer kind."""
     spec = mapping(rule.get("spec"))
     selector = spec.get("deviceSelector")
     if not isinstance(selector, dict) or mapping(spec.get("taint")).get("effect") == "None":
-        return False
-    has = {"driver": device.driver, "pool": device.pool, "device": device.name}
-    return all(selector[key] is None or selector[key] == has.get(key) for key in selector)
+        return None
+    stated = {key: value for key, value in selector.items() if value is not None}
+    fields = ("driver", "pool", "device")
+    if not (stated.keys() <= {*fields} and all(isinstance(value, str) for value in stated.values())):
+        return None
+    return tuple(stated.get(key) for key in fields)
+
+
+def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
+    """Tell whether a DeviceTaintRule keeps pods off a device."""
+    selected, has = _selected(rule), (device.driver, device.pool, device.name)
+    return selected is not None and all(
+        one in (None, other) for one, other in zip(selected, has, strict=True)
+    )
 
 
 def _entry(
@@ -424,10 +443,11 @@ def _taints_missing(
 
 def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
     """Tell if a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
-    for kind in ("type", "profile", "productName"):
-        wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
-        has = mapping(_value(device.attributes, device.driver, kind)).get("string")
-        if kind != "productName" and wants and has and wants != has:
+    attributes = mapping(entry.get("attributes"))
+    for kind in ("type", "profile"):
+        wants = mapping(attributes[kind]).get("string") if kind in attributes else None
+        has = mapping(_value(device.attributes, device.driver, kind)).get("string") if wants else None
+        if has and wants != has:
             return False
     return True
 
@@ -458,7 +478,7 @@ def _differs(entry: JsonObject, device: PublishedDevice) -> list[str]:
 def _value(published: Mapping[str, JsonObject], driver: str, key: str) -> JsonObject | None:
     """Look a name up as DRA does: one without a domain is the driver's."""
     bare = _bare(driver, key)
-    return next((value for name, value in published.items() if _bare(driver, name) == bare), None)
+    return published[bare] if bare in published else published.get(f"{driver}/{bare}")
 
 
 INDIVIDUAL = (

@@ -162,12 +162,13 @@ def usable_nodes(
     ]
     by_node = drift.read_nodes(sighting.manifest for sighting in slices if sighting.manifest)
     live = drift.LiveRules(taints=[rule.manifest for rule in rules if rule.manifest and rule.current])
-    if live.taints and names.asks_for(request, names.TAINT_RULES):
+    by_devices = drift.rules_by_devices(live)
+    if by_devices and names.asks_for(request, names.TAINT_RULES):
         by_node = {
             name: replace(
                 has,
                 by_driver={
-                    driver: drift.tainted_by(live, devices) for driver, devices in has.by_driver.items()
+                    driver: drift.tainted_by(by_devices, devices) for driver, devices in has.by_driver.items()
                 },
             )
             for name, has in by_node.items()
@@ -249,7 +250,8 @@ def _held_by_others(
         for driver, devices in has.by_driver.items()
         for device in devices
     }
-    ours = tuple({replica.name[:prefix].replace(".", "-").rstrip("-") for replica in replicas or ()})
+    ours = {replica.name[:prefix].replace(".", "-").rstrip("-") for replica in replicas or ()}
+    lengths = {len(beginning) for beginning in ours}
     held: Counter[tuple[str, str]] = Counter()
     for sighting in claims if replicas is not None else ():
         claim = sighting.manifest or {}
@@ -258,7 +260,7 @@ def _held_by_others(
             for owner in mappings(mapping(claim.get("metadata")).get("ownerReferences"))
             if owner.get("kind") == "Pod"
         ]
-        if not sighting.current or any(owner.startswith(ours) for owner in owners if ours):
+        if not sighting.current or any(owner[:length] in ours for owner in owners for length in lengths):
             continue
         allocated = mapping(mapping(mapping(claim.get("status")).get("allocation")).get("devices"))
         for result in mappings(allocated.get("results")):
@@ -285,7 +287,8 @@ def _pool(
     ]
     there = unread + len(here)
     # What was seen before the provider lost the cluster may be over: the node counts.
-    faults = {name: _fault(node, pool) for name, node in here if node.current}
+    tolerated = _tolerations(pool)
+    faults = {name: _fault(node, tolerated) for name, node in here if node.current}
     sound = [name for name, why in faults.items() if not why and inventory.knows(name)]
     doubtful = unread + sum(not node.current for _, node in here)
     # A node that is added may come without the taint, and so may one that is not known.
@@ -340,7 +343,19 @@ def _taken(entries: Iterable[JsonObject], node: str, inventory: _Inventory) -> s
     return f"has {counted(taken, 'device')} that others claim" if taken else ""
 
 
-def _fault(sighting: Sighting, pool: DeclaredPool) -> str:
+def _tolerations(pool: DeclaredPool) -> list[Toleration]:
+    """Return what pods of ours tolerate of the nodes of a pool."""
+    tolerations = []
+    for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
+        try:
+            stated = {key: value for key, value in toleration.items() if value}
+            tolerations.append(Toleration.parse(stated))
+        except ValueError:
+            continue  # The API server takes no such toleration, so no pod has it.
+    return tolerations
+
+
+def _fault(sighting: Sighting, tolerations: Sequence[Toleration]) -> str:
     """Say why no new pod of ours can use a node, its devices aside; "" where nothing says so."""
     node = sighting.manifest or {}
     metadata, spec = mapping(node.get("metadata")), mapping(node.get("spec"))
@@ -353,13 +368,6 @@ def _fault(sighting: Sighting, pool: DeclaredPool) -> str:
         return "is not Ready"
     if spec.get("unschedulable") is True:
         return "is cordoned"
-    tolerations = []
-    for toleration in (GPU_TOLERATION, *mappings(pool.tolerations)):
-        try:
-            stated = {key: value for key, value in toleration.items() if value}
-            tolerations.append(Toleration.parse(stated))
-        except ValueError:
-            continue  # The API server takes no such toleration, so no pod has it.
     repelling = untolerated(read_taints(mappings(spec.get("taints"))), tolerations)
     if repelling:
         return f"has the taint {repelling[0]}"

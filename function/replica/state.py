@@ -34,6 +34,7 @@ any more (`remaining`). Row `Evidence` of docs/compatibility.md says what users 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -143,43 +144,57 @@ def remaining(
 ) -> list[str]:
     """Return the observed keys that stay as they are, beside those that are wanted."""
     surplus = [key for key in snapshot.observed if key not in wanted]
-    stays = [key for key in surplus if _stays(key, snapshot, wanted, states)]
+    successors: dict[names.Key | None, list[ObservedObject | None]] = defaultdict(list)
+    for key in wanted:
+        successors[names.read_key(key)].append(snapshot.observed.get(key))
+    # With two workloads of an engine, pods of the superseded one may need what theirs refer to.
+    running = Counter(map(names.read_key, snapshot.observed))
+    at_rest = {
+        name: state.rolled_out and sum(running[one] for one in _runs_in(name)) == 1
+        for name, state in states.items()
+    }
+    stays = {key for key in surplus if _stays(key, snapshot, successors, states, at_rest)}
     held = [snapshot.observed[key] for key in (*wanted, *stays) if key in snapshot.observed]
     for key in surplus:
         name = snapshot.observed[key].identity.name
         # A namespace stays while it holds something that does; one without a readable name may hold anything.
         holds = not name or any(composed.identity.namespace == name for composed in held)
         if names.what_of(key) == names.NAMESPACE and holds and key not in stays:
-            stays.append(key)
+            stays.add(key)
     return [key for key in surplus if key in stays]
 
 
 def _stays(
-    key: str, snapshot: ReplicaSnapshot, wanted: Collection[str], states: Mapping[str, EngineState]
+    key: str,
+    snapshot: ReplicaSnapshot,
+    successors: Mapping[names.Key | None, list[ObservedObject | None]],
+    states: Mapping[str, EngineState],
+    at_rest: Mapping[str, bool],
 ) -> bool:
+    """Tell whether an observed object stays that is not wanted.
+
+    `successors`: what is observed under the wanted keys. `at_rest`: whether all pods of an engine are known
+    to run what is wanted, in one workload.
+    """
     read = names.read_key(key)
     if read is None:
         return True  # Law C 2: what cannot be read is doubt, doubt keeps.
-    successors = [snapshot.observed.get(other) for other in wanted if names.read_key(other) == read]
-    if read.what not in (names.PODS, names.SEEN) and not all(map(_is_there, successors)):
+    if read.what not in (names.PODS, names.SEEN) and not all(map(_is_there, successors.get(read, ()))):
         return True
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
     if read.what in (names.CLAIM, names.SECRET, names.ADAPTERS):
-        users = tuple(states.values())
+        users = tuple(states)
         if read.what == names.CLAIM and read.of in states:
-            users = (states[read.of],)
+            users = (read.of,)
         elif read.what == names.CLAIM and snapshot.cluster.stack != KSERVE:
             users = ()  # The engine is gone, and takes its workload with it.
-        # With two workloads of an engine, pods of the superseded one may need what theirs refer to.
-        running = [names.read_key(other) for other in snapshot.observed]
-        return not all(
-            state.rolled_out and sum(one in _runs_in(state.name) for one in running) == 1 for state in users
-        )
+        return not all(at_rest[name] for name in users)
     if read.what in names.ROUTING:
-        routing = [other for other in wanted if names.what_of(other) in names.ROUTING]
-        pickers = [snapshot.observed.get(other) for other in routing if names.what_of(other) == names.PICKER]
-        is_there = all(_is_there(snapshot.observed.get(other)) for other in routing)
+        pickers = successors.get(names.Key(names.PICKER), ())
+        is_there = all(
+            _is_there(one) for what in names.ROUTING for one in successors.get(names.Key(what), ())
+        )
         return not (is_there and any(picker is not None and picker.ready is True for picker in pickers))
     return False
 

@@ -66,9 +66,9 @@ def _let_leave(what: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what lets objects of a kind leave once nothing wants them, whatever pods refer to."""
     stays = state._stays
 
-    def leaves(key: str, snapshot: Any, wanted: Any, states: Any) -> bool:
+    def leaves(key: str, *given: Any) -> bool:
         read = names.read_key(base_of(key))
-        return (read is None or read.what != what) and stays(key, snapshot, wanted, states)
+        return (read is None or read.what != what) and stays(key, *given)
 
     return lambda patch: patch.setattr(state, "_stays", leaves)
 
