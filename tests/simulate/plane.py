@@ -20,6 +20,8 @@ from tests.support.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.support.parts import Source
+
 Plain = dict[str, Any]
 Place = tuple[str, str]
 """Namespace and name."""
@@ -62,6 +64,8 @@ class Plane:
     """A list of all replicas from earlier; None: reads are fresh."""
     withheld: frozenset[str] = frozenset()
     """Requirements that do not arrive at the moment."""
+    fails: Source | None = None
+    """While it is there Crossplane fails on its way: it applies some of what is desired, and no status."""
     born: int = 0
     input: Plain | None = None
     """The function's input."""
@@ -96,7 +100,8 @@ class Plane:
         if not answer.fatal:
             self.collect(of, answer)
             self.apply(of, answer)
-            self.report(of, answer)
+            if self.fails is None:
+                self.report(of, answer)
         return answer
 
     def block(self) -> dict[str, Any]:
@@ -141,6 +146,8 @@ class Plane:
     def apply(self, of: Deployment, answer: drive.Answer) -> None:
         """Apply what is desired."""
         for key, desired in answer.desired.items():
+            if self.fails is not None and self.fails.odds(0.5):
+                continue
             before = of.observed.get(key)
             made = copy.deepcopy(desired)
             name = made["metadata"]["name"] if before is None else before["metadata"]["name"]

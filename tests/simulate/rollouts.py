@@ -76,6 +76,8 @@ class Life:
     seen: Counter[str] = field(default_factory=Counter)
     secret: str = SECRETS[0]
     """The Secret that its pods are to read."""
+    calm: bool = False
+    """Whether nothing fails any more."""
     garbled: dict[str, Plain] = field(default_factory=dict)
     """What clusters published whose status nobody can read now."""
 
@@ -122,6 +124,8 @@ class Life:
         served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
         living = {key: one for key, one in self.replicas().items() if not _leaves(one)}
         taking = {key for key, one in living.items() if self.platform.takes_requests(one)}
+        fails = bool(self.weather.fails) and self.draw.odds(self.weather.fails)
+        self.plane.fails = self.draw if fails and not self.calm else None
         answer = self.plane.reconcile(self.of, self._check)
         complaints = [*self._out_of_service(served, taking, before, answer), *self._overcommitted()]
         if complaints:
@@ -150,13 +154,12 @@ class Life:
 
         `served` served what their specs say, `taking` took requests.
         """
-        wanted = self.of.plain["spec"]["replicas"]
-        stay = served & answer.replicas.keys()
-        updated = {key for key in stay if before[key] != image(answer.replicas[key])}
+        wanted, replicas = self.of.plain["spec"]["replicas"], self.replicas()
+        updated = {key for key in served & replicas.keys() if before[key] != image(replicas[key])}
         if updated and self.plane.withheld:
             yield f"{sorted(updated)} were updated while {sorted(self.plane.withheld)} did not arrive"
         causes = {dropped.own_replica.key: dropped.cause for dropped in answer.decision.dropped}
-        gone = {key for key in served if key not in answer.replicas}
+        gone = served - replicas.keys()
         left = len(taking - gone - (set() if self.gentle else updated))
         budgets = [self.update_budget] if updated and not self.gentle else []
         budgets += [self.drain_budget for key in gone if causes[key] is Cause.Drained]
@@ -168,7 +171,7 @@ class Life:
         if self.update_budget is None:
             return
         for key in updated:
-            self.taken[image(answer.replicas[key])] += 1
+            self.taken[image(replicas[key])] += 1
         for name in BAD:
             # One half updated may be mended where no budget lets others be: its other copies serve on.
             if self.taken[name] > max(self.update_budget, self.gentle):
@@ -410,6 +413,8 @@ class Weather:
     replicas: tuple[int, ...]
     lags: tuple[tuple[float, ...], ...]
     """How late Crossplane, the provider and the controllers are, each apart."""
+    fails: float = 0.0
+    """The chance that Crossplane fails while it applies what the deployment desires."""
 
 
 ANY = (0.1, 0.4, 0.4, 0.8)
@@ -432,6 +437,16 @@ FOG = replace(
 )
 """Edits that are taken back, drains, and a provider that is the last to see what became of them."""
 
+STUMBLE = replace(USUAL, fails=0.2)
+"""Crossplane applies some replicas of an answer and not the others, and forgets what it was told to say."""
+ALONE = (
+    STUMBLE,
+    *(replace(STORM, kinds=(kind,), fails=0.1) for kind in OURS),
+    STUMBLE,
+    *(replace(FOG, kinds=(kind,)) for kind in OURS),
+)
+"""The weathers in which evidence counts, by the kinds of ours."""
+
 
 def born(seed: int, weather: Weather = USUAL) -> Life:
     """Return a life whose replicas all serve."""
@@ -445,7 +460,7 @@ def born(seed: int, weather: Weather = USUAL) -> Life:
     policy = dict(draw.choice(weather.policies))
     wanted = ask(draw.choice(weather.replicas), engines=engines, placement=policy)
     platform = Foreign(draw, kind) if kind in FOREIGN else Chain(draw, clusters, gentle=kind in GENTLE)
-    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform, weather)
+    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform, weather, calm=True)
     for name, cluster in clusters.items():
         cluster["status"]["providerConfigRef"] = {"name": f"{name}-kubeconfig"}
         if isinstance(platform, Chain):  # KServe rolls with a pod on top, which has to have a node.
@@ -466,6 +481,7 @@ def born(seed: int, weather: Weather = USUAL) -> Life:
     if isinstance(platform, Chain):
         late = map(draw.choice, weather.lags)
         platform.lags = dict(zip((CROSSPLANE, PROVIDER, CONTROLLERS), late, strict=True))
+    life.calm = False
     return life
 
 
@@ -492,6 +508,7 @@ def live(seed: int, steps: int = 16, weather: Weather = USUAL) -> Life:
         _see(life)
         life.edit(life.draw.choice(GOOD))
         life.platform.calm()
+        life.calm = True
         life.updates.clear()
         if _rest(life):
             life.seen["mute"] += 1

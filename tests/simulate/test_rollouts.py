@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulate import rollouts
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.rollouts import FOG, STORM, USUAL
+from tests.simulate.rollouts import ALONE, FOG, STORM, USUAL
 from tests.support import scale
 
 
@@ -20,6 +20,15 @@ def test_changes_keep_within_their_budgets_and_come_to_rest(number: int) -> None
     for seed in scale.batch(number, quick=48, gate=1_000, soak=5_000):
         try:
             rollouts.live(seed, weather=(USUAL, USUAL, STORM, FOG)[seed // scale.BATCHES % 4])
+        except BrokenPromise as broken:
+            pytest.fail(str(broken), pytrace=False)
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_every_kind_alone_keeps_within_its_budgets_too(number: int) -> None:
+    for seed in scale.batch(number, quick=8, gate=200, soak=2_000):
+        try:
+            rollouts.live(seed, weather=ALONE[seed % len(ALONE)])
         except BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 
