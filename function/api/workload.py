@@ -7,18 +7,19 @@ of it must understand all of it: what cannot be read is a fault that names the f
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from function.api.adapter import AdapterRoom
 from function.api.deployment import CacheRef, DeviceSelector, MatchConstraint, Worker
-from function.api.fault import Fault, Malformed
-from function.api.model import Count, Flag, MemoHolder, Model, Name, Role, refuse_twice
+from function.api.fault import Fault, Malformed, shown_type
+from function.api.model import Count, Flag, MemoHolder, Model, Name, Role, mapping, refuse_twice
 from function.api.names import RESERVED_PREFIXES
 from function.api.taints import DeviceToleration
 from function.boundary import Document, Shape
@@ -91,10 +92,94 @@ def _is_reserved(key: str) -> bool:
     return key.startswith(RESERVED_PREFIXES)
 
 
+NAMED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"})
+"""What a container may ask for besides devices: what has a driver's name would be in no ledger."""
+_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+
+
+def _quantities(value: object) -> dict[str, str]:
+    """Read quantities by the name of a resource; a whole number is one, too."""
+    if not isinstance(value, dict):
+        raise ValueError(f"expected quantities by name, found {shown_type(value)}")
+    for name in sorted(value):
+        if name not in NAMED_RESOURCES:
+            raise ValueError(f"{name}: devices are asked for in nodeSelector.devices, where they are counted")
+        if isinstance(value[name], float) and value[name].is_integer():
+            value = {**value, name: str(int(value[name]))}
+        if isinstance(value[name], bool) or not _QUANTITY.fullmatch(str(value[name])):
+            raise ValueError(f"{name}: expected a quantity such as 500m or 64Gi")
+    return {name: str(value[name]) for name in value}
+
+
+Quantities = Annotated[dict[str, str], BeforeValidator(_quantities)]
+
+
+class Resources(Model):
+    """What a container asks for besides its devices."""
+
+    requests: Quantities = {}
+    limits: Quantities = {}
+
+    @property
+    def stated(self) -> dict[str, dict[str, str]]:
+        """The fields that have anything."""
+        fields = (("requests", self.requests), ("limits", self.limits))
+        return {field: dict(quantities) for field, quantities in fields if quantities}
+
+
+RESERVED_VOLUMES = frozenset(
+    {"adapters", "dshm", "home", "model-cache", "nixl-shm", "shared-memory", "tls-certs"}
+)
+"""Names of volumes that pods have already, of ours and of KServe's presets."""
+RESERVED_PREFIX = "kserve-"
+"""How KServe calls the volumes that it adds."""
+RESERVED_PATHS = ("/dev/shm/", "/mnt/models/")  # noqa: S108 - mounts, not our files
+VOLUME_SOURCES = ("emptyDir", "configMap", "secret", "persistentVolumeClaim")
+"""hostPath is none of them: a node is shared by teams, and its files are nobody's to hand out."""
+CACHE_CLAIMS = "modelcache-"
+"""How claims of ModelCaches begin. All of them are in one namespace of a cluster, whosever they are."""
+
+
+class Mount(Model):
+    """Where a volume is mounted."""
+
+    name: Name
+    mount_path: Name
+    sub_path: str = ""
+    read_only: Flag = False
+
+    @model_validator(mode="after")
+    def _free(self) -> Mount:
+        if not self.mount_path.startswith("/"):
+            raise ValueError("mountPath: expected an absolute path")
+        if f"{self.mount_path.rstrip('/')}/".startswith(RESERVED_PATHS):
+            raise ValueError(f"mountPath: {self.mount_path} is mounted already")
+        return self
+
+
+def _volume(value: object) -> dict[str, Any]:
+    """Check one volume: a name that is free, and one source that may be mounted."""
+    volume = mapping(value)
+    name, sources = volume.get("name"), sorted(key for key in volume if key != "name")
+    if not isinstance(name, str) or not name:
+        raise ValueError("every volume needs a name")
+    if name in RESERVED_VOLUMES or name.startswith(RESERVED_PREFIX):
+        raise ValueError(f"pods have a volume {name} already")
+    if len(sources) != 1 or sources[0] not in VOLUME_SOURCES:
+        held = ", ".join(sources) or "none"
+        raise ValueError(f"volume {name}: expected one of {', '.join(VOLUME_SOURCES)}, found {held}")
+    claim = mapping(volume.get("persistentVolumeClaim")).get("claimName")
+    if isinstance(claim, str) and claim.startswith(CACHE_CLAIMS):
+        raise ValueError(f"volume {name}: {claim} is the volume of a ModelCache: set modelCacheRef")
+    return volume
+
+
 class Container(Model):
     """The engine's container."""
 
     image: Name
+    resources: Resources = Resources()
+    volume_mounts: tuple[Mount, ...] = ()
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: tuple[dict[str, Any], ...] = ()
@@ -144,7 +229,22 @@ class PodSpec(Model):
     """The pod template of a member."""
 
     containers: Annotated[tuple[Container, ...], Field(min_length=1, max_length=1)]
+    volumes: tuple[Annotated[dict[str, Any], BeforeValidator(_volume)], ...] = ()
+    """Verbatim."""
     image_pull_secrets: tuple[LocalReference, ...] = ()
+
+    @model_validator(mode="after")
+    def _mounted(self) -> PodSpec:
+        names = [str(volume["name"]) for volume in self.volumes]
+        refuse_twice("volumes", names)
+        for container in self.containers:
+            refuse_twice(
+                "containers[0].volumeMounts", [mount.mount_path for mount in container.volume_mounts]
+            )
+            lacking = [mount.name for mount in container.volume_mounts if mount.name not in names]
+            if lacking:
+                raise ValueError(f'containers[0].volumeMounts: no volume "{lacking[0]}"')
+        return self
 
 
 class PodTemplate(Model):

@@ -289,7 +289,10 @@ def _pod(
         "image": source.image,
         "command": command,
         "args": args,
-        "volumeMounts": [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108 - a mount
+        "volumeMounts": [
+            {"name": SHARED_MEMORY, "mountPath": "/dev/shm"},  # noqa: S108 - a mount
+            *pods.mounts_of(member),
+        ],
     }
     env = pods.environment(snapshot, source, is_gang=engine.is_gang)
     if serves and engine.phase is not None:
@@ -308,12 +311,16 @@ def _pod(
         container["ports"] = [{"containerPort": port, "protocol": "TCP"}]
         container["startupProbe"] = {**asks, "failureThreshold": patience}
         container["readinessProbe"] = {**asks, "initialDelaySeconds": 30, "failureThreshold": 3}
-    if member.claims:
-        container["resources"] = {"claims": [{"name": pods.CLAIM}]}
+    resources = pods.resources_of(member)
+    if resources:
+        container["resources"] = resources
     claim = claims.get((engine.name, member.role))
     spec: dict[str, Any] = {
         "containers": [container],
-        "volumes": [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
+        "volumes": [
+            {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}},
+            *pods.volumes_of(snapshot, member),
+        ],
         **pods.node_placement(snapshot, member, running),
     }
     if claim is not None:

@@ -103,12 +103,14 @@ def pod_template(
     """
     replica, stamps = snapshot.replica, snapshot.cluster.scheduling
     serves = member.role != "Worker"
-    mounts = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108 - a mount, not our file
+    mounts: list[dict[str, Any]] = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108 - a mount, not our file
     volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
     if replica.cache:
         mounts.append({"name": "model-cache", "mountPath": MODELS})
         cache = names.cache_claim_name(replica.namespace, replica.cache)
         volumes.append({"name": "model-cache", "persistentVolumeClaim": {"claimName": cache}})
+    mounts += mounts_of(member)
+    volumes += volumes_of(snapshot, member)
     container = _engine_container(snapshot, engine, member, mounts)
     running = mapping(running_template(member, before).get("spec"))
     spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
@@ -174,9 +176,36 @@ def _engine_container(
         container["env"] = env
     if serves:
         container |= listening(engine_port(snapshot.replica, engine))
-    if member.claims:
-        container["resources"] = {"claims": [{"name": CLAIM}]}
+    resources = resources_of(member)
+    if resources:
+        container["resources"] = resources
     return container
+
+
+def resources_of(member: WorkloadMember) -> dict[str, Any]:
+    """Return what a member's container asks for: its claim, and what the user says besides."""
+    claims = {"claims": [{"name": CLAIM}]} if member.claims else {}
+    return {**claims, **member.template.container.resources.stated}
+
+
+def mounts_of(member: WorkloadMember) -> list[dict[str, Any]]:
+    """Return where the user's volumes are mounted."""
+    return [
+        mount.model_dump(by_alias=True, exclude_unset=True)
+        for mount in member.template.container.volume_mounts
+    ]
+
+
+def volumes_of(snapshot: ReplicaSnapshot, member: WorkloadMember) -> list[dict[str, Any]]:
+    """Return the user's volumes: verbatim, but for the name under which a Secret is mirrored."""
+    volumes = []
+    for volume in member.template.spec.volumes:
+        secret = volume.get("secret")
+        if snapshot.config.secrets == "Mirror" and isinstance(secret, dict):
+            mirrored = names.secret_name(snapshot.replica.name, str(secret.get("secretName", "")))
+            volume = {**volume, "secret": {**secret, "secretName": mirrored}}  # noqa: PLW2901 - the same one
+        volumes.append(volume)
+    return volumes
 
 
 def pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:

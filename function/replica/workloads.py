@@ -255,6 +255,10 @@ def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
                 name = mapping(mapping(variable.get("valueFrom")).get("secretKeyRef")).get("name")
                 if isinstance(name, str) and name:
                     referenced.add(name)
+            for volume in member.template.spec.volumes:
+                name = mapping(volume.get("secret")).get("secretName")
+                if isinstance(name, str) and name:
+                    referenced.add(name)
     for name in sorted(referenced):
         metadata = {
             "name": names.secret_name(snapshot.replica.name, name),

@@ -277,6 +277,18 @@ def test_every_code_about_selectors_is_explained() -> None:
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 
+def test_a_mount_names_a_volume_of_its_template(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 1)
+    pod = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"]
+    pod["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    mount = {"name": "scratch", "mountPath": "/scratch"}
+    pod["containers"][0] |= {"args": ["--model=small"], "volumeMounts": [mount]}
+    assert run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"] == []
+    mount["name"] = "scrtach"
+    (problem,) = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
+    assert (problem["code"], "did you mean scratch?" in problem["message"]) == ("UnknownVolume", True)
+
+
 @pytest.mark.parametrize(
     ("spec", "name", "room", "expected", "reason"),
     [

@@ -241,11 +241,39 @@ BAD = [
     _deployment(
         f"{FIRST}.template.spec.containers.0.image", DELETE, "'image' is a required", "nothing to run"
     ),
-    _deployment(
-        f"{FIRST}.template.spec.containers.0.resources",
-        {},
-        "no such field",
-        "claims are made by the scheduler",
+    *(
+        _deployment(f"{FIRST}.template.spec.containers.0.resources", value, expected, reason)
+        for value, expected, reason in (
+            ({"claims": [{"name": "devices"}]}, "no such field", "claims are made by the scheduler"),
+            ({"limits": {"nvidia.com/gpu": 1}}, "no such field", "devices of no ledger"),
+            ({"requests": {"memory": "much"}}, "does not match", "no quantity"),
+        )
+    ),
+    *(
+        _deployment(f"{FIRST}.template.spec.volumes", value, expected, reason)
+        for value, expected, reason in (
+            ([{"name": "a", "hostPath": {"path": "/"}}], "no such field", "the files of a shared node"),
+            ([{"name": "dshm", "emptyDir": {}}], "of this name already", "a volume of ours"),
+            ([{"name": "kserve-a", "emptyDir": {}}], "of this name already", "a volume of KServe's"),
+            ([{"name": "a"}], "does not have enough properties", "no source"),
+            ([{"name": "a", "emptyDir": {}, "configMap": {"name": "c"}}], "too many", "two sources"),
+            ([{"name": "a", "emptyDir": {}}] * 2, "duplicate", "a name stands once"),
+            ([{"name": f"a{n}", "emptyDir": {}} for n in range(9)], "is too long", "at most 8 volumes"),
+            (
+                [{"name": "a", "persistentVolumeClaim": {"claimName": "modelcache-team-b-weights"}}],
+                "modelCacheRef",
+                "perhaps another team's cache",
+            ),
+        )
+    ),
+    *(
+        _deployment(f"{FIRST}.template.spec.containers.0.volumeMounts", value, expected, reason)
+        for value, expected, reason in (
+            ([{"name": "a", "mountPath": "/dev/shm"}], "mounted already", "shared memory is there"),  # noqa: S108
+            ([{"name": "a", "mountPath": "/mnt/models/x"}], "mounted already", "where weights come"),
+            ([{"name": "a", "mountPath": "etc"}], "does not match", "no absolute path"),
+            ([{"name": "a", "mountPath": "/etc/a"}] * 2, "duplicate", "two volumes at one place"),
+        )
     ),
     _deployment(
         f"{FIRST}.template.spec.containers.0.env",

@@ -41,6 +41,7 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _cache(manifest, manifests["ModelCache"])
         yield from _limit(manifest, manifests["InferenceCluster"])
         yield from _decode_port(manifest)
+        yield from _volumes(manifest)
     for manifest in manifests["ModelAdapter"]:
         yield from _base(manifest, manifests["ModelDeployment"])
     for manifest in manifests["InferenceCluster"]:
@@ -124,6 +125,24 @@ def _decode_port(manifest: Manifest) -> Iterator[Advisory]:
                     steps = ("engines", at, "members", number, "template", "spec", "containers", place)
                     message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
                     yield manifest, "DecodePort", ("spec", "template", "spec", *steps), message
+
+
+def _volumes(manifest: Manifest) -> Iterator[Advisory]:
+    """A mount names a volume of its pod, or the replica composes nothing (docs/workloads.md)."""
+    for at, engine in enumerate(mappings(manifest.replica_template.get("engines"))):
+        for number, member in enumerate(mappings(engine.get("members"))):
+            pod = mapping(mapping(member.get("template")).get("spec"))
+            names = [str(volume.get("name")) for volume in mappings(pod.get("volumes"))]
+            for place, container in enumerate(mappings(pod.get("containers"))):
+                for index, mount in enumerate(mappings(container.get("volumeMounts"))):
+                    name = str(mount.get("name"))
+                    if name not in names:
+                        near = nearest(name, names, most=1)
+                        meant = f"; did you mean {near[0]}?" if near else ""
+                        steps = ("members", number, "template", "spec", "containers", place)
+                        path = ("engines", at, *steps, "volumeMounts", index, "name")
+                        message = f'no volume "{name}" in the template{meant}'
+                        yield manifest, "UnknownVolume", ("spec", "template", "spec", *path), message
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:
