@@ -119,6 +119,24 @@ def test_it_says_why_no_other_replica_takes_it() -> None:
     assert plane.adapters[SUPPORT]["status"]["conditions"][0]["status"] == "True"
 
 
+@pytest.mark.parametrize(
+    ("reason", "wanted", "minimum", "given", "available"),
+    [
+        ("FullyScheduled", 2, 1, "True", 2),
+        ("PartiallyScheduled", 3, 1, "True", 2),
+        ("NotScheduled", 3, 3, "False", 0),
+    ],
+)
+def test_the_three_states_are_conditions(
+    reason: str, wanted: int, minimum: int, given: str, available: int
+) -> None:
+    """Two of the three replicas have room: enough, enough for the minimum, or not even that."""
+    status = settled(replicas=wanted, minReplicas=minimum).adapters[SUPPORT]["status"]
+    scheduled = status["conditions"][0]
+    assert (scheduled["reason"], scheduled["status"]) == (reason, given)
+    assert status["replicas"]["total"] == available
+
+
 def test_a_full_base_gets_a_hint_that_was_tried() -> None:
     plane = Plane.of([replica("chat-1", slots=1)], [adapter("a"), adapter("b")])
     plane.settle()

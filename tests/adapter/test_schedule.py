@@ -11,6 +11,7 @@ import pytest
 from function.adapter import schedule as adapter_schedule
 from function.adapter.schedule import LeaveCause, RefusalReason, gained, one_more_slot, schedule
 from tests.adapter.worlds import ADAPTER, base, existing, on, random_world, world
+from tests.schema.crds import ROOT
 from tests.support.scale import seeds
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ CASES = [
         "spread over clusters before the emptiest",
         world(base("r0", "a", 9), base("r1", "a", 9), base("r2", "b", 1), wanted=2),
         ("r0", "r2"),
+        "A specific Model can only be assigned to at most one Server",
     ),
     Case("the emptiest of one cluster", world(base("r0", slots=1), base("r1", slots=2)), ("r1",)),
     Case("ties by name", world(base("r1"), base("r0")), ("r0",)),
@@ -135,6 +137,13 @@ CASES = [
     Case("scale to none", world(base("r0", configured=LOADED), have=("r0",), wanted=0), ()),
     Case("while the base is not delivered nothing is placed", world(base("r0"), complete=False), ()),
 ]
+
+
+def test_the_page_has_each_rule_with_its_case() -> None:
+    page = (ROOT / "docs" / "adapters.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith('| "')]
+    quoted = {(row[0].strip('"'), row[-1]) for row in rows if not row[-1].startswith("`")}
+    assert quoted == {(case.rule, case.reason) for case in CASES if case.rule}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
