@@ -282,6 +282,8 @@ class NamedVictim(NamedTuple):
     to: str
     """Namespace and name of the deployment that preempts, with a slash."""
     class_name: str
+    quota: str = ""
+    """The quotas to whose guarantee it returns what it borrowed; empty where it gives way to the class."""
 
 
 class InferenceCluster(Model):
@@ -434,10 +436,10 @@ class InferenceCluster(Model):
         """The replicas that are named to give way, by uid. An entry that cannot be read names nobody."""
         named = mappings(self.status.gives_way) if self.status else []
         entries = [
-            NamedVictim(*(string(entry.get(field)) for field in ("uid", "to", "priorityClassName")))
+            NamedVictim(*(string(entry.get(field)) for field in ("uid", "to", "priorityClassName", "quota")))
             for entry in named
         ]
-        return {entry.uid: entry for entry in entries if all(entry)}
+        return {entry.uid: entry for entry in entries if all(entry[:2]) and (entry.class_name or entry.quota)}
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:

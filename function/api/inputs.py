@@ -159,7 +159,20 @@ class Quota(StepInput):
     """The pools that publish this device class; every one where it is not set."""
     cel: str | None = None
     """Of those, the pools for which an expression over `node` holds."""
-    at_most: QuotaAmounts
+    at_most: QuotaAmounts | None = None
+    guaranteed: QuotaAmounts | None = None
+    """How much of it others give back; what is held beyond that is borrowed."""
+
+    @model_validator(mode="after")
+    def _limits(self) -> Quota:
+        if self.at_most is None and self.guaranteed is None:
+            raise ValueError("expected atMost or guaranteed")
+        for unit in QuotaAmounts.model_fields if self.at_most and self.guaranteed else ():
+            most, least = getattr(self.at_most, unit), getattr(self.guaranteed, unit)
+            if most is not None and least is not None and least > most:
+                name = QuotaAmounts.model_fields[unit].alias
+                raise ValueError(f"guaranteed.{name}: {least} is more than atMost.{name}: {most}")
+        return self
 
     @cached_property
     def program(self) -> Selector | None:
@@ -218,18 +231,25 @@ class SchedulerConfig(StepInput):
 
     @model_validator(mode="after")
     def _preemption_yields(self) -> SchedulerConfig:
-        name = next((listed.name for listed in self.priority_classes if listed.preempts), "")
-        if name and (self.overcommit != "Yield" or self.capacity != "Replicas"):
+        classes = (f'priorityClasses: "{of.name}" preempts' for of in self.priority_classes if of.preempts)
+        shares = (f'quotas: "{of.name}" has guaranteed' for of in self.quotas if of.guaranteed is not None)
+        asked = next(iter([*classes, *shares]), "")
+        if asked and (self.overcommit != "Yield" or self.capacity != "Replicas"):
             raise ValueError(
-                f'priorityClasses: "{name}" preempts, which needs overcommit: Yield and capacity: Replicas,'
+                f"{asked}, which needs overcommit: Yield and capacity: Replicas,"
                 f" found overcommit: {self.overcommit} and capacity: {self.capacity}"
             )
         return self
 
     @property
     def preempts(self) -> bool:
-        """Tell whether some class preempts: then replicas say their class, and what can be spared."""
-        return any(priority_class.preempts for priority_class in self.priority_classes)
+        """Tell whether some class preempts or some quota is guaranteed: then replicas note how they stand."""
+        return self.guarantees or any(priority_class.preempts for priority_class in self.priority_classes)
+
+    @property
+    def guarantees(self) -> bool:
+        """Tell whether some quota is guaranteed: what is held beyond it is borrowed, and given back."""
+        return any(quota.guaranteed is not None for quota in self.quotas)
 
     @property
     def coordinates(self) -> bool:

@@ -35,6 +35,12 @@ SPARE_ANNOTATION = "modelplane.ai/spare"
 """How many replicas its deployment can spare now, written by that: a number, or `all`."""
 SPARE_ALL, MANY = "all", 1_000_000
 """What stands there where nothing limits it, and what that counts as."""
+GUARANTEE_ANNOTATION = "modelplane.ai/guarantee"
+"""How it stands to the guarantees of its namespace: a word and the names of the quotas."""
+WITHIN, RECLAIMS, BORROWED = "Within", "Reclaims", "Borrowed"
+"""Within what is guaranteed; the same, and others give way to it for that alone; beyond it."""
+BORROWED_VALUE = -1
+"""What is borrowed ranks below every class, and below none."""
 DIGITS = 10
 """Digits of the value of a class at most."""
 
@@ -55,6 +61,7 @@ SHAPE: Shape = {
             PRIORITY_CLASS_ANNOTATION: None,
             PRIORITY_ANNOTATION: None,
             SPARE_ANNOTATION: None,
+            GUARANTEE_ANNOTATION: None,
         },
         "creationTimestamp": None,
         "deletionTimestamp": None,
@@ -147,17 +154,53 @@ class StampedEngine:
     members: tuple[StampedMember, ...]
 
 
+class GuaranteeShare(NamedTuple):
+    """How a replica stands to what the quotas of its namespace guarantee."""
+
+    quotas: frozenset[str]
+    """Names of all quotas of its namespace that guarantee something: its team."""
+    borrowed: bool = False
+    """Whether it is held beyond the guarantee."""
+    reclaims: bool = False
+    """Whether others give way to it for the guarantee alone, whatever its class."""
+
+    def __str__(self) -> str:
+        """`Borrowed team-a,team-a-dev`."""
+        word = BORROWED if self.borrowed else RECLAIMS if self.reclaims else WITHIN
+        return f"{word} {','.join(sorted(self.quotas))}"
+
+
 class PriorityNotes(NamedTuple):
     """The standing of a replica among others: the texts of its annotations, empty where one is missing."""
 
     class_name: str = ""
     priority: str = ""
     spare: str = ""
+    guarantee: str = ""
 
     @property
     def value(self) -> int | None:
         """The value of its class; None where that cannot be read, which is doubt."""
         return _number(self.priority)
+
+    @property
+    def share(self) -> GuaranteeShare | None:
+        """How it stands to guarantees; None where it stands to none, or that cannot be read."""
+        word, _, names = self.guarantee.partition(" ")
+        readable = word in (WITHIN, RECLAIMS, BORROWED) and names
+        return (
+            GuaranteeShare(frozenset(names.split(",")), word == BORROWED, word == RECLAIMS)
+            if readable
+            else None
+        )
+
+    @property
+    def rank(self) -> int | None:
+        """Where it ranks among others: by its class, or below all of them; None is doubt."""
+        share = self.share
+        if self.value is None or (self.guarantee and share is None):
+            return None
+        return BORROWED_VALUE if share is not None and share.borrowed else self.value
 
     @property
     def spared(self) -> int:
@@ -171,6 +214,7 @@ class PriorityNotes(NamedTuple):
             (PRIORITY_CLASS_ANNOTATION, self.class_name),
             (PRIORITY_ANNOTATION, self.priority),
             (SPARE_ANNOTATION, self.spare),
+            (GUARANTEE_ANNOTATION, self.guarantee),
         )
         return {name: text for name, text in stated if text}
 
@@ -208,8 +252,16 @@ class ModelReplica(NamedTuple):
 
     @property
     def priority(self) -> int | None:
-        """The value of its class as its deployment noted it; None where that is not known."""
-        return self.notes.value if self.notes else None
+        """Where it ranks, as its deployment noted it: the value of its class, or below all where borrowed.
+
+        None where that is not known.
+        """
+        return self.notes.rank if self.notes else None
+
+    @property
+    def share(self) -> GuaranteeShare | None:
+        """How it stands to guarantees, as its deployment noted it."""
+        return self.notes.share if self.notes else None
 
     @property
     def holder(self) -> str:
@@ -345,5 +397,5 @@ def parse(document: Document) -> ModelReplica:
 
 def _notes(annotations: Mapping[str, Any]) -> PriorityNotes:
     """Read what is noted of its priority. A text that is none is no fault of the replica."""
-    names = (PRIORITY_CLASS_ANNOTATION, PRIORITY_ANNOTATION, SPARE_ANNOTATION)
+    names = (PRIORITY_CLASS_ANNOTATION, PRIORITY_ANNOTATION, SPARE_ANNOTATION, GUARANTEE_ANNOTATION)
     return PriorityNotes(*(string(annotations.get(name)) for name in names))

@@ -23,6 +23,7 @@ def gives_way(ledger: Ledger, cluster: str) -> list[JsonObject]:
     """Return the replicas that give way on a cluster, the lowest class first, then the youngest."""
     named: dict[str, JsonObject] = {}
     for victim, to in arbitrate(ledger, {cluster}).victims:
+        returns = to.share is not None and to.share.reclaims
         named.setdefault(
             victim.holder,
             {
@@ -30,6 +31,7 @@ def gives_way(ledger: Ledger, cluster: str) -> list[JsonObject]:
                 "uid": victim.uid,
                 "to": to.holder,
                 "priorityClassName": to.notes.class_name if to.notes else "",
+                **({"quota": ",".join(sorted(to.share.quotas))} if returns and to.share else {}),
             },
         )
     return [*named.values()][:MOST]

@@ -11,11 +11,13 @@ deployments of one fleet, `Shared` reads and charges the fleet once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from function.api import InferenceCluster
+from function.api.inputs import Quota
 from function.api.reasons import Rejection
 from function.boundary import Condition, Request, Response, Reuse
 from function.deployment.compose.conditions import SCHEDULED, UPDATED
@@ -43,6 +45,7 @@ from function.scheduler.ledger import Overcommitted, all_overcommitted
 from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
 from function.scheduler.price import NO_PRICE, Price, amount
+from function.scheduler.quota import QuotaUsage
 from function.scheduler.schedule import Decision, may_place
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "amount",
     "everything",
     "forecast",
+    "over_guaranteed",
     "read_cluster",
     "rejection_phrase",
 ]
@@ -295,3 +299,26 @@ def forecast(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None
     """
     answered = answer(request, reuse=reuse, shared=shared)
     return Forecast(answered.response, answered.decision)
+
+
+def over_guaranteed(
+    quotas: Sequence[Quota], clusters: Sequence[InferenceCluster]
+) -> Iterator[tuple[int, str]]:
+    """Yield every quota, by its place, of whose pools more nodes are guaranteed than they have, and how many.
+
+    For each quota, those count that guarantee nodes on no other pools than it does.
+    """
+    usage = QuotaUsage((), {cluster.name: cluster for cluster in clusters})
+    sizes = {key: nodes for cluster in clusters for key, nodes in cluster.node_counts.items()}
+    covered = {
+        at: {key for key in sizes if key[1] in usage.pools(quota, key[0])}
+        for at, quota in enumerate(quotas)
+        if usage.limits(quota).get("nodes")
+    }
+    for at, pools in covered.items():
+        inside = [quotas[other] for other, theirs in covered.items() if theirs <= pools]
+        total = sum(usage.limits(quota)["nodes"] for quota in inside)
+        there = sum(sizes[pool] for pool in pools)
+        if total > there:
+            names = ", ".join(quota.name for quota in inside)
+            yield at, f"{total} nodes are guaranteed ({names}), and the pools have {there}"

@@ -241,8 +241,14 @@ def falls_short(deployment: ModelDeployment, standing: Fleet) -> bool:
 
 def needs_fleet(decision: Decision) -> bool:
     """Tell whether a pass on the standing set alone leaves something that only the fleet answers."""
-    living = (replica for replica in decision.inputs.fleet.own_replicas if not replica.terminating)
-    return _is_open(decision, {replica.cluster for replica in living})
+    inputs = decision.inputs
+    living = [replica for replica in inputs.fleet.own_replicas if not replica.terminating]
+    # What of it is borrowed is seen of everything that its team holds.
+    guaranteed = any(
+        quota.guaranteed is not None and inputs.deployment.namespace in quota.namespaces
+        for quota in inputs.config.quotas
+    )
+    return (guaranteed and bool(living)) or _is_open(decision, {replica.cluster for replica in living})
 
 
 def _is_open(decision: Decision, hosts: set[str]) -> bool:

@@ -187,6 +187,7 @@ _COMPOSED: Mapping[str, Allowed] = {
             replica_api.PRIORITY_CLASS_ANNOTATION,
             replica_api.PRIORITY_ANNOTATION,
             replica_api.SPARE_ANNOTATION,
+            replica_api.GUARANTEE_ANNOTATION,
         ),
     ),
     "ownerReferences": fields("uid", "controller"),
@@ -237,7 +238,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     },
     "status": {
         **fields("heartbeat"),
-        "givesWay": fields("replica", "uid", "to", "priorityClassName"),
+        "givesWay": fields("replica", "uid", "to", "priorityClassName", "quota"),
         "conditions": _CONDITION,
         "gateway": fields("address"),
         "gpuPools": {
@@ -389,6 +390,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
             "quotas": {
                 **fields("name", "namespaces", "deviceClassName", "cel"),
                 "atMost": fields("nodes", "devices", "replicas", "centsPerHour"),
+                "guaranteed": fields("nodes", "devices", "replicas", "centsPerHour"),
             },
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),

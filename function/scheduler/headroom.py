@@ -5,14 +5,14 @@ Everything here works on copies, or is taken back: the decision stays as it is.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from function.api import Device, InferenceCluster, Pool
 from function.api.reasons import Rejection
-from function.api.text import counted
+from function.api.text import counted, listed
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
 from function.scheduler.engine_options import EngineOption
@@ -21,6 +21,7 @@ from function.scheduler.ledger import PoolKey, ReplicaCounts
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
+from function.scheduler.quota import UNITS
 from function.scheduler.schedule import Decision, fill, may_place
 from function.scheduler.stamp import Indices
 
@@ -157,6 +158,48 @@ class PartlyHeld:
         return f"{where}; {fit} there, with accounting: Device on the pool {would} would"
 
 
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """How much of what a quota guarantees its team holds, and what others borrow of the same pools."""
+
+    quota: str
+    unit: str
+    holds: int
+    guaranteed: int
+    borrowers: Mapping[str, int]
+    """What others hold of it beyond their own guarantees, by namespace."""
+
+    def __str__(self) -> str:
+        """`team-a holds 21 of 24 guaranteed nodes; 3 more when team-b returns what it borrows`."""
+        text = f"{self.quota} holds {self.holds} of {self.guaranteed} guaranteed {UNITS[self.unit]}"
+        more = min(self.guaranteed - self.holds, sum(self.borrowers.values()))
+        if more <= 0:
+            return text
+        one = len(self.borrowers) == 1
+        who = f"{listed(sorted(self.borrowers), NAMED)} return{'s' if one else ''}"
+        return f"{text}; {more} more when {who} what {'it borrows' if one else 'they borrow'}"
+
+
+def guarantees(decision: Decision) -> Iterator[Guarantee]:
+    """Say how far the guarantees of a deployment's namespace are held. Nothing where that is not known."""
+    ledger, shares = decision.ledger, decision.shares
+    if shares is None or ledger.quotas is None:
+        return
+    for quota in ledger.quotas.guarantees_of(decision.inputs.deployment.namespace):
+        others: dict[str, Counter[str]] = defaultdict(Counter)
+        for cluster in ledger.holding_clusters:
+            for replica in ledger.living(cluster):
+                share = shares.get((replica.namespace, replica.name))
+                if share is not None and share.borrowed and quota.name not in share.quotas:
+                    others[replica.namespace].update(ledger.quotas.amounts(quota, cluster, replica))
+        held = ledger.quotas.living(quota)
+        for unit, limit in ledger.quotas.limits(quota).items():
+            borrowers = {name: amounts[unit] for name, amounts in others.items() if amounts[unit]}
+            yield Guarantee(quota.name, unit, held[unit], limit, borrowers)
+
+
+NAMED = 3
+"""Namespaces that a message names."""
 SHARING = 50
 """Replicas up to which it is counted how many share nodes."""
 

@@ -9,7 +9,7 @@ from enum import Enum
 from function.api.deployment import ReplicaShape
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
-from function.api.replica import ModelReplica
+from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.device_accounting import Demand
 from function.scheduler.engine_options import Candidate
 
@@ -52,6 +52,7 @@ class Cause(Enum):
     OverQuota = "gave way where deployments passed a quota at once"
     Evacuated = "evacuated"
     GaveWay = "gave way to a higher priority class"
+    Returned = "gave back what was borrowed beyond a guarantee"
 
 
 class Update(Enum):
@@ -112,6 +113,8 @@ class Placed:
     replaces: OwnReplica | None = None
     preempts: tuple[ModelReplica, ...] | None = None
     """The replicas that are to give way to it; None where it has room."""
+    share: GuaranteeShare | None = None
+    """How it stands to what is guaranteed to its namespace; None where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)

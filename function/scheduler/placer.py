@@ -21,15 +21,16 @@ from typing import NamedTuple
 from function.api import InferenceCluster
 from function.api.deployment import ReplicaShape
 from function.api.ownership import OwnReplica
+from function.api.priority import LOWEST
 from function.api.reasons import Reason, Rejection
-from function.api.replica import ModelReplica
+from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
 from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
 from function.scheduler.ledger import Capacities, Ledger, may_yield
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
-from function.scheduler.preemption import fewest, spared
+from function.scheduler.preemption import Preemptor, fewest, spared
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
@@ -226,8 +227,11 @@ class Placer:
             return None
         candidate = placement.candidate
         identity, name = self.indices.take(candidate.cluster.name)
+        guarantee = self._share(candidate, self._inputs.priority.value)
         self.take(candidate)
-        return Placed(identity, name, candidate, placement.because, placement.runner_up, replaces)
+        return Placed(
+            identity, name, candidate, placement.because, placement.runner_up, replaces, share=guarantee
+        )
 
     def preempt(self) -> Placed | None:
         """Place one replica where others give way to it: where the least is lost, and enough can be spared.
@@ -236,7 +240,7 @@ class Placer:
         then where the fewest go that never were Ready; then as any place is chosen. What is being deleted is
         no loss, so its nodes are counted on.
         """
-        if not self._inputs.priority.preempts:
+        if self._claim is None:
             return None
         _, eligible = self._standing
         for shapes in self._turns():
@@ -244,9 +248,34 @@ class Placer:
             if way is not None:
                 candidate, gone = way
                 identity, name = self.indices.take(candidate.cluster.name)
+                share = self._entitled(candidate)
                 self.take(candidate)
-                return Placed(identity, name, candidate, preempts=tuple(gone))
+                return Placed(identity, name, candidate, preempts=tuple(gone), share=share)
         return None
+
+    @cached_property
+    def _claim(self) -> Preemptor | None:
+        """The right of a new replica to make others give way; None where it has none."""
+        priority, deployment = self._inputs.priority, self._inputs.deployment
+        guarantees = self._quotas.guarantees_of(self._namespace) if self._quotas else ()
+        if not (priority.preempts or guarantees):
+            return None
+        team = frozenset(quota.name for quota in guarantees)
+        value = priority.value if priority.preempts else LOWEST
+        return Preemptor((deployment.namespace, deployment.name), value, team, reclaims=not priority.preempts)
+
+    def _share(self, candidate: Candidate, above: int | None) -> GuaranteeShare | None:
+        """How a new replica would stand to what is guaranteed to its namespace."""
+        if self._quotas is None:
+            return None
+        holding = QuotaHolding(candidate.nodes, candidate.devices)
+        return self._quotas.share(self._namespace, candidate.cluster.name, holding, above)
+
+    def _entitled(self, candidate: Candidate) -> GuaranteeShare | None:
+        """How one would stand that makes others give way: by its class, or where all of its team counts."""
+        reclaims = self._claim is not None and self._claim.reclaims
+        share = self._share(candidate, None if reclaims else self._inputs.priority.value)
+        return share._replace(reclaims=reclaims) if share is not None else None
 
     def _lost(self, way: tuple[Candidate, list[ModelReplica]]) -> tuple[object, ...]:
         """What is lost where some give way: the values of those that were Ready, dearest first; others."""
@@ -274,7 +303,8 @@ class Placer:
         self, shape: ReplicaShape, cluster: InferenceCluster
     ) -> tuple[Candidate, list[ModelReplica]] | None:
         """Choose who gives way on a cluster; None where it is not enough, or a quota has no room."""
-        ledger, deployment = self.ledger, self._inputs.deployment
+        ledger, claim = self.ledger, self._claim
+        assert claim is not None  # noqa: S101 - see preempt
         self._matcher.budget.turn(cluster.name)
         fit = self._matcher.fit(shape, cluster)
         options = (option for engine in fit.engines for option in engine.options)
@@ -294,17 +324,19 @@ class Placer:
                     return None
                 return Candidate(cluster, shape, outcome, free_left(outcome, free))
 
-            able = spared(near, self._inputs.priority.value, (deployment.namespace, deployment.name))
-            way = fewest(able, placed)
+            way = fewest(spared(near, claim), placed)
             if way is None:
                 return None
             candidate = way[0]
             holding = QuotaHolding(candidate.nodes, candidate.devices)
             quotas = self._quotas
             short = [*quotas.shortages(self._namespace, cluster.name, holding)] if quotas else []
-            if not short:
+            share = self._entitled(candidate)
+            entitled = not share.borrowed if share is not None else not claim.reclaims
+            if entitled and not short:
                 return way
-            barred = barred.union(*(covered for _, covered in short))
+            closed = () if entitled else candidate.nodes
+            barred = barred.union(closed, *(covered for _, covered in short))
         return None
 
     def take(self, candidate: Candidate) -> None:
@@ -323,7 +355,8 @@ class Placer:
         """Count a placement in the quotas of the deployment's namespace."""
         if self._quotas is not None:
             holding = QuotaHolding(candidate.nodes, candidate.devices)
-            self._quotas.add(self._namespace, candidate.cluster.name, holding, sign)
+            value = self._inputs.priority.value
+            self._quotas.add(self._namespace, candidate.cluster.name, holding, sign, living=value)
 
     # Explaining
 

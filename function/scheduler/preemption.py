@@ -6,6 +6,8 @@ and overcommits the pool on purpose. The cluster, which everybody there reads, s
 (`arbitrate`, published by `cluster.arbiter`). The deployment of that one lets it go, within its budgets.
 
 Rules
+0. One *ranks* by the value of its class; what a team borrows beyond its guarantee (`quota`) ranks below all.
+   What is within a guarantee gives way to nobody but of the same team, by class.
 1. A replica *preempts* while it carries the label, can be read and never was Ready, on a cluster that
    arbitrates.
 2. Who never was Ready loses nothing. Of those each keeps its place while there is room, the highest class
@@ -13,7 +15,8 @@ Rules
 3. Where a preempting one has no room, Ready replicas of strictly lower classes give way: the dearest of them
    is as cheap as can be, then the next, and so on. Cheap is a low class, then a young replica. Of a
    deployment as many do as it can spare. One whose class, or whose deployment's budget, cannot be read
-   never does.
+   never does. One within its guarantee whose class does not preempt *reclaims*: to it gives way only what
+   other teams have borrowed. What is borrowed makes nobody give way.
 4. Where that is not enough it gives way itself, as every replica beyond capacity does (Law 2, reason 6), and
    is placed anew.
 
@@ -24,15 +27,20 @@ lets one go only where both say so (`schedule`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from function.api.cluster import InferenceCluster
+from function.api.inputs import Quota
 from function.api.names import NamespacedName
-from function.api.replica import ModelReplica
+from function.api.priority import LOWEST
+from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.ledger import Ledger, Rooms, Yielding, lacking, may_yield, occupy, seniority, yielding
-from function.scheduler.quota import QuotaUsage
+from function.scheduler.price import devices_of
+from function.scheduler.quota import QuotaHolding, QuotaUsage
 
 T = TypeVar("T")
 
@@ -54,6 +62,40 @@ class Arbitration:
     """Those of lower classes, the cheapest first."""
     over_quota: Mapping[NamespacedName, str] = field(default_factory=dict)
     """Those for which a quota has no room, with its name: deployments passed it at once."""
+    shares: Mapping[NamespacedName, GuaranteeShare] | None = None
+    """How each replica that a guarantee covers stands to it; None where that is not known."""
+
+
+class Preemptor(NamedTuple):
+    """The right of a replica that preempts to make others give way."""
+
+    holder: NamespacedName
+    """Its deployment, whose own replicas never do."""
+    value: int | None
+    """Those that rank below do; nobody where it is not known."""
+    team: frozenset[str] = frozenset()
+    """The quotas that guarantee something to its namespace."""
+    reclaims: bool = False
+    """Whether it is a guarantee that gives the right, and not its class."""
+
+    @classmethod
+    def of(cls, replica: ModelReplica) -> Preemptor:
+        """Return the right of a replica by its notes."""
+        share, value = replica.share or GuaranteeShare(frozenset()), replica.priority
+        reclaims = share.reclaims and not share.borrowed
+        return cls(_holder(replica), LOWEST if reclaims else value, share.quotas, reclaims)
+
+    def covers(self, other: ModelReplica) -> bool:
+        """Tell whether another replica may give way to it, budgets aside."""
+        if self.value is None or other.priority is None or other.priority >= self.value:
+            return False
+        if not other.whole or _holder(other) == self.holder:
+            return False
+        share = other.share
+        if share is None:
+            return True
+        same_team = bool(share.quotas & self.team)
+        return not (same_team and self.reclaims) if share.borrowed else same_team
 
 
 def arbitrate(ledger: Ledger, clusters: Collection[str]) -> Arbitration:
@@ -70,6 +112,33 @@ def arbitrate(ledger: Ledger, clusters: Collection[str]) -> Arbitration:
         tuple(sorted(yields, key=lambda one: seniority(one.replica))),
         tuple(sorted(victims, key=lambda victim: victim.replica.priority or 0)),
     )
+
+
+def shares_of(
+    ledger: Ledger,
+    quotas: Sequence[Quota],
+    clusters: Mapping[str, InferenceCluster],
+    values: Mapping[NamespacedName, int],
+) -> dict[NamespacedName, GuaranteeShare]:
+    """Say of every living replica that a guarantee covers how it stands to it.
+
+    `values`: those of the classes that are known better than they are noted.
+    """
+    usage = QuotaUsage(quotas, clusters)
+    ranked = []
+    for cluster in ledger.holding_clusters:
+        for replica in ledger.living(cluster):
+            if usage.guarantees_of(replica.namespace):
+                value = values.get((replica.namespace, replica.name), replica.notes and replica.notes.value)
+                ranked.append(((value is not None, -(value or 0), seniority(replica)), cluster, replica))
+    shares = {}
+    for _, cluster, replica in sorted(ranked, key=itemgetter(0)):
+        holding = QuotaHolding(replica.nodes, devices_of(replica))
+        share = usage.share(replica.namespace, cluster, holding)
+        usage.count(replica, cluster)
+        if share is not None:
+            shares[replica.namespace, replica.name] = share
+    return shares
 
 
 def over_quota(ledger: Ledger, quotas: QuotaUsage, yields: Iterable[Yielding]) -> dict[NamespacedName, str]:
@@ -133,7 +202,7 @@ class _Cluster:
             except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
                 return None
 
-        outcome = fewest(spared(near, replica.priority, _holder(replica), self._spent), fits)
+        outcome = fewest(spared(near, Preemptor.of(replica), self._spent), fits)
         for other in outcome[1] if outcome else ():
             occupy(self._rooms, self._ledger, self._cluster, other, -1)
             self._standing.remove(other)
@@ -152,22 +221,14 @@ def _holder(replica: ModelReplica) -> NamespacedName:
 
 
 def spared(
-    replicas: Iterable[ModelReplica],
-    value: int | None,
-    holder: NamespacedName,
-    spent: Counter[NamespacedName] | None = None,
+    replicas: Iterable[ModelReplica], claim: Preemptor, spent: Counter[NamespacedName] | None = None
 ) -> list[ModelReplica]:
-    """Those that may give way to a class of a value, the cheapest first.
+    """Those that may give way to a claim, the cheapest first.
 
-    `holder`: the deployment that preempts, whose own replicas never do. `spent`: how many of each deployment
-    give way already. One that never was Ready costs its deployment nothing, and comes first.
+    `spent`: how many of each deployment give way already. One that never was Ready costs its deployment
+    nothing, and comes first.
     """
-    lower = [
-        replica
-        for replica in replicas
-        if replica.whole and replica.priority is not None and value is not None and replica.priority < value
-        if _holder(replica) != holder
-    ]
+    lower = [replica for replica in replicas if claim.covers(replica)]
     lower.sort(key=seniority, reverse=True)
     lower.sort(key=lambda replica: (not may_yield(replica), replica.priority or 0))
     budgets: dict[NamespacedName, int] = {}

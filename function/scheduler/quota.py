@@ -11,6 +11,9 @@ stays, whatever is said of it later. Rules:
 4. A replacement may stand in for what it replaces; one beside it, by surge, counts on top.
 5. Two deployments may pass it at once, each from an old list. With `overcommit: Yield` those that never were
    Ready and for which it has no room give way, the youngest first (Law 2, reason 6).
+6. Of what it guarantees a part is *within* and the rest *borrowed*: its replicas are gone through by class,
+   the highest first, then the oldest, and those are borrowed with which the sum passes the guarantee. What is
+   being deleted counts no more. What is borrowed ranks below every class (`preemption`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from function.api.cluster import InferenceCluster, Pool
 from function.api.inputs import Quota
 from function.api.names import NamespacedName
 from function.api.reasons import Reason, Rejection
-from function.api.replica import ModelReplica
+from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.price import devices_of, price_of
 
 UNITS = {
@@ -33,6 +36,8 @@ UNITS = {
     "cents_per_hour": "cents an hour",
 }
 """What a quota counts, and in words."""
+FIRST = 10**12
+"""The value of a class that is not known: doubt takes nobody out of what is guaranteed."""
 
 
 class QuotaHolding(NamedTuple):
@@ -70,12 +75,14 @@ class QuotaUsage:
         """Start with nothing held."""
         self._quotas, self._clusters = tuple(quotas), clusters
         self._held: dict[str, Counter[str]] = {quota.name: Counter() for quota in self._quotas}
+        self._living: dict[str, Counter[tuple[str, int]]] = {quota.name: Counter() for quota in self._quotas}
         self._covered: dict[tuple[str, str], frozenset[str]] = {}
 
     def copy(self) -> QuotaUsage:
         """Return usage that is the same and goes its own way from now on."""
         other = QuotaUsage(self._quotas, self._clusters)
         other._held = {name: Counter(held) for name, held in self._held.items()}
+        other._living = {name: Counter(living) for name, living in self._living.items()}
         other._covered = self._covered
         return other
 
@@ -87,17 +94,62 @@ class QuotaUsage:
         """How much is held of the quotas of a namespace, as a value: rejections rest on no more."""
         return tuple((quota, self._held[quota.name]) for quota in self.of_namespace(namespace))
 
+    def guarantees_of(self, namespace: str) -> list[Quota]:
+        """The quotas that guarantee something to a namespace."""
+        return [quota for quota in self.of_namespace(namespace) if quota.guaranteed is not None]
+
     def count(self, replica: ModelReplica, cluster: str, sign: int = 1) -> None:
         """Count what an existing replica holds, or no longer."""
         if self.of_namespace(replica.namespace):
             holding = QuotaHolding(replica.nodes, devices_of(replica))
-            self.add(replica.namespace, cluster, holding, sign)
+            value = replica.notes.value if replica.notes else None
+            living = None if replica.deleting else FIRST if value is None else value
+            self.add(replica.namespace, cluster, holding, sign, living=living)
 
-    def add(self, namespace: str, cluster: str, holding: QuotaHolding, sign: int = 1) -> None:
-        """Count what a namespace holds more, or less."""
+    def add(
+        self, namespace: str, cluster: str, holding: QuotaHolding, sign: int = 1, *, living: int | None
+    ) -> None:
+        """Count what a namespace holds more, or less. `living`: the value of its class; None once deleted."""
         for quota in self.of_namespace(namespace):
             for unit, amount in self._amounts(quota, cluster, holding).items():
                 self._held[quota.name][unit] += sign * (amount or 0)
+                if living is not None:
+                    self._living[quota.name][unit, living] += sign * (amount or 0)
+
+    def share(
+        self, namespace: str, cluster: str, holding: QuotaHolding, above: int | None = None
+    ) -> GuaranteeShare | None:
+        """How one more replica would stand to what is guaranteed; None where no guarantee covers it.
+
+        `above`: the value of its class, which pushes lower ones out; None where everything counts. Where
+        money is guaranteed, a pool without a price is not covered.
+        """
+        guarantees, covered, borrowed = self.guarantees_of(namespace), False, False
+        for quota in guarantees:
+            amounts, limits = self._amounts(quota, cluster, holding), self.limits(quota)
+            if amounts and all(amounts[unit] is not None for unit in limits):
+                covered = True
+                held = self.living(quota, above)
+                borrowed |= any(held[unit] + (amounts[unit] or 0) > limit for unit, limit in limits.items())
+        return GuaranteeShare(frozenset(quota.name for quota in guarantees), borrowed) if covered else None
+
+    def living(self, quota: Quota, above: int | None = None) -> Counter[str]:
+        """What is held of a quota by what is not being deleted, of classes of a value and above."""
+        held: Counter[str] = Counter()
+        for (unit, value), amount in self._living[quota.name].items():
+            held[unit] += amount if above is None or value >= above else 0
+        return held
+
+    def amounts(self, quota: Quota, cluster: str, replica: ModelReplica) -> dict[str, int]:
+        """What an existing replica counts for in a quota, whatever its namespace."""
+        made = self._amounts(quota, cluster, QuotaHolding(replica.nodes, devices_of(replica)))
+        return {unit: amount or 0 for unit, amount in made.items()}
+
+    @staticmethod
+    def limits(quota: Quota) -> dict[str, int]:
+        """What a quota guarantees, by unit."""
+        limits = {unit: getattr(quota.guaranteed, unit) for unit in UNITS} if quota.guaranteed else {}
+        return {unit: limit for unit, limit in limits.items() if limit is not None}
 
     def shortages(
         self, namespace: str, cluster: str, holding: QuotaHolding
@@ -106,10 +158,10 @@ class QuotaUsage:
         for quota in self.of_namespace(namespace):
             amounts = self._amounts(quota, cluster, holding)
             for unit in UNITS:
-                at_most, needs = getattr(quota.at_most, unit), amounts.get(unit, 0)
+                at_most, needs = getattr(quota.at_most, unit, None), amounts.get(unit, 0)
                 held = self._held[quota.name][unit]
                 if at_most is not None and (needs is None or (needs and held + needs > at_most)):
-                    yield QuotaShortage(quota.name, unit, held, at_most, needs), self._pools(quota, cluster)
+                    yield QuotaShortage(quota.name, unit, held, at_most, needs), self.pools(quota, cluster)
                     break
 
     def passed_by(self, starting: Sequence[tuple[str, ModelReplica]]) -> dict[NamespacedName, str]:
@@ -132,7 +184,7 @@ class QuotaUsage:
     def _amounts(self, quota: Quota, cluster: str, holding: QuotaHolding) -> dict[str, int | None]:
         """What a holding counts for in a quota, by unit; nothing where it is on none of its pools."""
         published = self._clusters.get(cluster)
-        covered = self._pools(quota, cluster) if published else frozenset(holding.nodes)
+        covered = self.pools(quota, cluster) if published else frozenset(holding.nodes)
         nodes = {pool: number for pool, number in holding.nodes.items() if pool in covered and number}
         if not nodes:
             return {}
@@ -145,7 +197,7 @@ class QuotaUsage:
             "cents_per_hour": cents,
         }
 
-    def _pools(self, quota: Quota, cluster: str) -> frozenset[str]:
+    def pools(self, quota: Quota, cluster: str) -> frozenset[str]:
         """The pools of a cluster that a quota covers."""
         key = (quota.name, cluster)
         if key not in self._covered:

@@ -13,13 +13,17 @@ While anything that placing depends on is unknown or invalid, only 1, 2 and 5 ru
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from function.api import ModelReplica
+from function.api.cluster import NamedVictim
+from function.api.inputs import Quota
+from function.api.names import NamespacedName
 from function.api.ownership import OwnReplica
 from function.api.reasons import Rejection
+from function.api.replica import BORROWED_VALUE, GuaranteeShare
 from function.api.taints import untolerated
 from function.boundary import Resolution
 from function.scheduler import disruption
@@ -35,7 +39,7 @@ from function.scheduler.matcher import Matcher
 from function.scheduler.mismatch import examine, lasting_fault
 from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
-from function.scheduler.preemption import Arbitration, Victim, arbitrate, over_quota
+from function.scheduler.preemption import Arbitration, Victim, arbitrate, over_quota, shares_of
 from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
@@ -61,6 +65,8 @@ class Decision:
     """Replicas that had a place and were not placed, because minReplicas was out of reach."""
     overcommitted: tuple[Overcommitted, ...] = ()
     """Pools of its replicas that hold more than they have, as observed."""
+    shares: Mapping[NamespacedName, GuaranteeShare] | None = None
+    """How replicas stand to what is guaranteed; None where that is not known in this pass."""
     left_out: tuple[str, ...] = ()
     """Deployments before ours in the common order whose selectors cost too much to place for them."""
     matched: int = 0
@@ -114,7 +120,8 @@ class Decision:
 # 7. it or its cluster has been degraded for longer than asked, which is opt-in (`mismatch`), and its
 #    replacement has a place (`replace`);
 # 8. it gives way to a replica of a higher class that preempts, which is opt-in: the cluster names it, and its
-#    deployment can spare it (here, from `preemption`).
+#    deployment can spare it (here, from `preemption`). So does what is borrowed beyond a guarantee, which
+#    ranks below every class, to one of another team that is within its own.
 #
 # A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion
 # before that. Who is dropped in this module is in `_leaves`, `_yields` and `_gives_way`, and nowhere else.
@@ -196,14 +203,47 @@ def _yields(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Drop
     return dropped
 
 
-def _gives_way(inputs: SchedulingInput, victims: Iterable[Victim]) -> dict[str, Dropped]:
+def _guarantees(inputs: SchedulingInput) -> list[Quota]:
+    return [quota for quota in inputs.config.quotas if quota.guaranteed is not None]
+
+
+def _outranked(
+    inputs: SchedulingInput,
+    victim: Victim,
+    named: NamedVictim,
+    shares: Mapping[NamespacedName, GuaranteeShare],
+) -> str:
+    """To whom a replica gives way, for people; empty where it does not, by the input and what is observed.
+
+    The class must be strictly higher than its deployment's. Within its guarantee it gives way to its own team
+    only; beyond it to every class, and to who reclaims within another guarantee.
+    """
+    classes = {listed.name: listed.value for listed in inputs.config.priority_classes if listed.preempts}
+    ours = shares.get((victim.replica.namespace, victim.replica.name))
+    theirs = shares.get((victim.to.namespace, victim.to.name))
+    borrowed = ours is not None and ours.borrowed
+    if theirs is not None and theirs.borrowed:
+        return ""
+    if named.quota:
+        returns = borrowed and theirs is not None and ours is not None and not ours.quotas & theirs.quotas
+        return f"to {named.to}, quota {named.quota}" if returns else ""
+    value = BORROWED_VALUE if borrowed else inputs.priority.value
+    strangers = ours is not None and not borrowed and not (theirs and ours.quotas & theirs.quotas)
+    higher = classes.get(named.class_name, 0) > value and named.class_name in classes
+    return f"to {named.to}, class {named.class_name}" if higher and not strangers else ""
+
+
+def _gives_way(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Dropped]:
     """The own replica, by key, that gives way to one of a higher class in this pass (Law 2, reason 8).
 
     One a pass, so that the next is judged by what came of it. Doubt keeps: it goes only where its cluster
-    names it by its uid, what is observed here says so too, the class that it gives way to is strictly higher
-    than its deployment's by the input, and the deployment can spare it, now and by its latest note.
+    names it by its uid, what is observed here says so too, and the deployment can spare it, now and by its
+    latest note. What either side noted of its standing is judged anew (`_outranked`).
     """
-    classes = {listed.name: listed.value for listed in inputs.config.priority_classes if listed.preempts}
+    victims, shares = arbitration.victims, arbitration.shares
+    guaranteed = any(inputs.deployment.namespace in quota.namespaces for quota in _guarantees(inputs))
+    if guaranteed and shares is None:
+        return {}
     ours = {
         (own_replica.replica.namespace, own_replica.replica.name): own_replica
         for own_replica in inputs.fleet.own_replicas
@@ -217,9 +257,10 @@ def _gives_way(inputs: SchedulingInput, victims: Iterable[Victim]) -> dict[str, 
         if own_replica is None or cluster is None:
             continue
         named = cluster.gives_way.get(own_replica.replica.uid)
-        if named is not None and classes.get(named.class_name, 0) > inputs.priority.value:
-            to = f"to {named.to}, class {named.class_name}"
-            return {own_replica.key: Dropped(own_replica, Cause.GaveWay, to)}
+        to = _outranked(inputs, victim, named, shares or {}) if named is not None else ""
+        if to:
+            cause = Cause.Returned if named is not None and named.quota else Cause.GaveWay
+            return {own_replica.key: Dropped(own_replica, cause, to)}
     return {}
 
 
@@ -227,7 +268,7 @@ def retain(
     inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, arbitration: Arbitration = NOBODY
 ) -> Retained:
     """Go through the existing replicas in the order of cluster and index. `arbitration`: who gives way."""
-    yields = _yields(inputs, arbitration) | _gives_way(inputs, arbitration.victims)
+    yields = _yields(inputs, arbitration) | _gives_way(inputs, arbitration)
     leaving = {
         own_replica.key: _leaves(inputs, own_replica) or yields.get(own_replica.key)
         for own_replica in inputs.fleet.own_replicas
@@ -398,7 +439,8 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     """
     ledger = open_ledger(inputs)
     budget = CallBudget(inputs.config.search_budget, len(inputs.fleet.clusters), most=most)
-    run = partial(run_pass, arbitration=_arbitration(inputs, ledger))
+    arbitration = _arbitration(inputs, ledger)
+    run = partial(run_pass, arbitration=arbitration)
     left_out: tuple[str, ...] = ()
     if may_place(inputs):
         left_out = reserve(inputs, ledger, budget, partial(run, survey=False))
@@ -406,7 +448,13 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     decision = run(inputs, ledger, ours, room=room)
     publishing = {} if inputs.fleet.whole else inputs.fleet.clusters
     overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger, publishing)
-    return replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours), left_out=left_out)
+    return replace(
+        decision,
+        overcommitted=overcommitted,
+        shares=arbitration.shares,
+        budget=budget.with_portion(ours),
+        left_out=left_out,
+    )
 
 
 def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
@@ -420,8 +468,14 @@ def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
     made = arbitrate(ledger, {name for name, cluster in clusters if cluster.arbitrates})
     if not inputs.config.quotas or not fleet.whole:
         return made
-    quotas = QuotaUsage(inputs.config.quotas, fleet.clusters)
-    return replace(made, over_quota=over_quota(ledger, quotas, made.yields))
+    over = over_quota(ledger, QuotaUsage(inputs.config.quotas, fleet.clusters), made.yields)
+    if not inputs.config.guarantees:
+        return replace(made, over_quota=over)
+    ours = (own_replica.replica for own_replica in fleet.own_replicas)
+    values = {(replica.namespace, replica.name): inputs.priority.value for replica in ours}
+    return replace(
+        made, over_quota=over, shares=shares_of(ledger, _guarantees(inputs), fleet.clusters, values)
+    )
 
 
 def run_pass(

@@ -73,9 +73,9 @@ def _beyond_quota(state: State, living: Sequence[ModelReplica]) -> Iterator[Name
     """Yield the replicas that may leave a quota that was passed at once: those that never were Ready."""
     for quota in state.quotas:
         held = _held_of(state, quota, living)
-        limits = {unit: getattr(quota.at_most, unit) for unit in held}
+        limits = {unit: getattr(quota.at_most, unit, None) for unit in held}
         passed = any(limit is not None and held[unit] > limit for unit, limit in limits.items())
-        if passed or quota.at_most.cents_per_hour is not None:  # Money is not counted here.
+        if passed or getattr(quota.at_most, "cents_per_hour", None) is not None:  # Money is not counted here.
             for replica in living:
                 if replica.namespace in quota.namespaces and _never_ready(replica):
                     yield replica.namespace, replica.name
@@ -87,7 +87,8 @@ def _age(replica: ModelReplica) -> tuple[str, str, str]:
 
 def _arbitrates(state: State, replica: ModelReplica) -> bool:
     cluster = state.clusters.get(replica.cluster)
-    return bool(state.preempts) and cluster is not None and cluster.arbitrates
+    asked = bool(state.preempts) or any(quota.guaranteed is not None for quota in state.quotas)
+    return asked and cluster is not None and cluster.arbitrates
 
 
 def _by_class(state: State, replica: ModelReplica) -> tuple[bool, int]:
@@ -112,10 +113,29 @@ def named_to_give_way(state: State) -> frozenset[NamespacedName]:
         named = cluster.gives_way.get(replica.uid) if cluster is not None else None
         if named is None or replica.priority is None or replica.notes is None or not replica.notes.spared:
             continue
-        higher = state.preempts.get(named.class_name, 0) > replica.priority
+        if named.quota:
+            higher = replica.priority < 0 and _borrows(state, replica)
+        else:
+            higher = (
+                named.class_name in state.preempts and state.preempts[named.class_name] > replica.priority
+            )
         if higher and (replica.cluster, named.to) in waiting:
             gives_way.add((replica.namespace, replica.name))
     return frozenset(gives_way)
+
+
+def _borrows(state: State, replica: ModelReplica) -> bool:
+    """Tell whether the team of a replica holds more than it is guaranteed. Money is not counted here."""
+    living = [one for one in state.replicas if not one.deleting]
+    for quota in state.quotas:
+        if quota.guaranteed is None or replica.namespace not in quota.namespaces:
+            continue
+        held = _held_of(state, quota, living)
+        limits = {unit: getattr(quota.guaranteed, unit) for unit in held}
+        passed = any(limit is not None and held[unit] > limit for unit, limit in limits.items())
+        if passed or quota.guaranteed.cents_per_hour is not None:
+            return True
+    return False
 
 
 def _could_go(state: State, new: Sequence[ModelReplica]) -> set[NamespacedName]:
@@ -123,7 +143,8 @@ def _could_go(state: State, new: Sequence[ModelReplica]) -> set[NamespacedName]:
     values: dict[str, int] = {}
     for replica in new:
         if replica.preempting and replica.priority is not None and _arbitrates(state, replica):
-            values[replica.cluster] = max(values.get(replica.cluster, 0), replica.priority)
+            reclaims = replica.share is not None and replica.share.reclaims
+            values[replica.cluster] = max(values.get(replica.cluster, 0), 0 if reclaims else replica.priority)
     return {
         (replica.namespace, replica.name)
         for replica in state.replicas
@@ -191,7 +212,7 @@ def check_quotas(state: State, decisions: Sequence[Decided]) -> Iterator[Violati
         before = _held_of(state, quota, _existing(state, decisions, replaced=True))
         more = _held_of(state, quota, new)
         for unit, amount in more.items():
-            limit = getattr(quota.at_most, unit)
+            limit = getattr(quota.at_most, unit, None)
             if limit is not None and amount and before[unit] + amount > limit:
                 text = f"{before[unit]} {unit} held and {amount} placed, at most {limit}"
                 yield Violation("Quota", quota.name, text)

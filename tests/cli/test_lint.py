@@ -179,6 +179,36 @@ def test_two_pools_select_other_nodes(
 
 
 @pytest.mark.parametrize(
+    ("quotas", "expected", "reason"),
+    [
+        ([("a", "", 2), ("b", "", 2)], [], "all can be had at once"),
+        ([("a", "", 3), ("b", "", 2)], ["quotas[0]", "quotas[1]"], "together it is too much"),
+        ([("a", 'node.name == "p0"', 3)], ["quotas[0]"], "its own pools have fewer"),
+        ([("a", 'node.name == "p0"', 2), ("b", "", 2)], [], "who is on other pools, too, may go there"),
+        ([("a", 'node.name == "p0"', 2), ("b", "", 3)], ["quotas[1]"], "but not to more than there is"),
+    ],
+)
+def test_no_more_is_guaranteed_than_there_is(
+    quotas: list[tuple[str, str, int]], expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    config = {
+        "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+        "kind": "SchedulerConfig",
+        "metadata": {"name": "input"},
+        "overcommit": "Yield",
+        "quotas": [
+            {"name": name, "namespaces": [name], "guaranteed": {"nodes": nodes}}
+            | ({"cel": cel} if cel else {})
+            for name, cel, nodes in quotas
+        ],
+    }
+    fleet = build.cluster("a", [build.pool("p0", 2), build.pool("p1", 2)])
+    problems = run("lint", write(tmp_path / "f.yaml", [fleet, config]), "-o", "json").data["problems"]
+    guaranteed = [problem["field"] for problem in problems if problem["code"] == "OverGuaranteed"]
+    assert guaranteed == [f"{where}.guaranteed.nodes" for where in expected], (reason, problems)
+
+
+@pytest.mark.parametrize(
     ("first", "second", "expected", "reason"),
     [
         ('== "gpu.nvidia.com"', '== "gpu.amd.com"', [], "each selects its own"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from function.api import InferenceCluster, ModelDeployment, ModelReplica
 from function.api.fault import Malformed
-from function.api.inputs import ClusterConfig, SchedulerConfig
+from function.api.inputs import ClusterConfig, Quota, SchedulerConfig
 from function.api.replica import parse
 from function.boundary import PlainDocument, Request
 from function.deployment.handler import run
@@ -29,6 +29,9 @@ from tests.support.preempting import (
     running,
     waiting,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Plain = dict[str, Any]
 
@@ -322,7 +325,9 @@ def test_the_cluster_names_who_gives_way() -> None:
 # The independent checker
 
 
-def certified(ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain]) -> list[str]:
+def certified(
+    ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain], quotas: Sequence[Plain] = ()
+) -> list[str]:
     """The rules that a decision breaks."""
 
     def parsed(replicas: list[Plain]) -> tuple[ModelReplica, ...]:
@@ -334,6 +339,7 @@ def certified(ours: Plain, fleet: list[Plain], listed: list[Plain], desired: lis
         parsed(listed),
         yields=True,
         preempts={"production": 1000},
+        quotas=tuple(map(Quota.parse, quotas)),
     )
     existing = [
         replica

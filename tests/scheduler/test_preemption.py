@@ -23,12 +23,17 @@ ONE: Mapping[str, int] = {"p": 1}
 
 
 def replica(
-    name: str, value: int | None = 1, second: int = 0, spare: str = "all", **more: object
+    name: str,
+    value: int | None = 1,
+    second: int = 0,
+    spare: str = "all",
+    guarantee: str = "",
+    **more: object,
 ) -> ModelReplica:
     """A Ready replica of a deployment of its own, unless said otherwise, that notes its class."""
     fields = {"namespace": "ml", "deployment": name, "cluster": "a", "uid": name, "nodes": ONE, "ready": True}
     created = f"2026-03-01T08:00:{second:02}Z"
-    notes = None if value is None else PriorityNotes(f"class-{value}", str(value), spare)
+    notes = None if value is None else PriorityNotes(f"class-{value}", str(value), spare, guarantee)
     return ModelReplica(name=name, **{**fields, "created": created, "notes": notes, **more})
 
 
@@ -148,6 +153,61 @@ CASES = (
         {"p": 1, "q": 1},
     ),
     Case(
+        "what is borrowed before every class",
+        (replica("a", 9, guarantee="Borrowed b"), replica("b", 1, second=9), CHAT),
+        ("a",),
+    ),
+    Case(
+        "nobody within the guarantee of another team",
+        (replica("a", guarantee="Within b"), replica("b", 5), CHAT),
+        ("b",),
+    ),
+    Case(
+        "of its own team one within its guarantee",
+        (replica("a", guarantee="Within a"), replica("b", 5), preempting("chat", guarantee="Within a")),
+        ("a",),
+    ),
+    Case(
+        "to one that reclaims only what is borrowed",
+        (
+            replica("a", 1),
+            replica("b", 2, guarantee="Borrowed b"),
+            preempting("chat", guarantee="Reclaims a"),
+        ),
+        ("b",),
+    ),
+    Case(
+        "to one that reclaims nothing that its own team borrowed",
+        (
+            replica("a", guarantee="Borrowed a,c"),
+            replica("b", guarantee="Borrowed b"),
+            preempting("chat", guarantee="Reclaims a"),
+        ),
+        ("b",),
+    ),
+    Case(
+        "nobody to one that would borrow",
+        (replica("a"), replica("b", guarantee="Borrowed b"), preempting("chat", guarantee="Borrowed a")),
+        (),
+        ("chat",),
+    ),
+    Case(
+        "nobody whose standing cannot be read",
+        (replica("a", guarantee="Lent b"), replica("b", guarantee="Borrowed"), CHAT),
+        (),
+        ("chat",),
+    ),
+    Case(
+        "of those that never were Ready what is borrowed",
+        (
+            replica("a", 500),
+            replica("b", 200, guarantee="Borrowed b", ready=False),
+            replica("c", 1, second=9, ready=False),
+        ),
+        (),
+        ("b",),
+    ),
+    Case(
         "of devices in a pool that shrank as many as make room",
         (replica("a", second=1), replica("b"), CHAT),
         ("b", "a"),
@@ -181,8 +241,13 @@ def drawn(seed: int) -> tuple[dict[str, int], list[ModelReplica]]:
             "was_ready": draw.random() < 0.1,
         }
         value = draw.choice((None, 1, 1, 2, 3))
+        word = draw.choice(("", "", "", "Within", "Borrowed", "Borrowed"))
+        if word:
+            fields["guarantee"] = f"{word} {draw.choice(('a', 'b', 'a,b'))}" if draw.random() < 0.95 else word
         if draw.random() < 0.3:
-            replicas.append(preempting(f"r{number}", draw.choice((2, 3)), draw.randrange(5), **fields))
+            if word == "Borrowed":
+                fields["guarantee"] = f"Reclaims {draw.choice('ab')}"
+            replicas.append(preempting(f"r{number}", draw.choice((0, 2, 3)), draw.randrange(5), **fields))
         else:
             spare = draw.choice(("all", "all", "1", "2", "0", "?", ""))
             ready = draw.random() < 0.8
@@ -209,12 +274,12 @@ def by_trying(sizes: Mapping[str, int], replicas: Sequence[ModelReplica]) -> tup
 
     waiting = [one for one in here if one not in fixed]
     waiting.sort(key=lambda one: (one.created, one.namespace, one.name))
-    waiting.sort(key=lambda one: -1_000 if one.priority is None else -one.priority)
+    waiting.sort(key=lambda one: -1_000 if rank(one) is None else -rank(one))
     for one in waiting:
         if fits(one, [*fixed, *admitted]):
             admitted.append(one)
             continue
-        choices = [*gone_for(one, fixed, victims, over)] if one.preempting and one.priority else []
+        choices = [*gone_for(one, fixed, victims, over)] if one.preempting else []
         enough = [gone for gone in choices if fits(one, [x for x in [*fixed, *admitted] if x not in gone])]
         if not enough:
             yields.add(one.name)
@@ -226,16 +291,41 @@ def by_trying(sizes: Mapping[str, int], replicas: Sequence[ModelReplica]) -> tup
     return {one.name for one in victims}, yields
 
 
+def noted(one: ModelReplica) -> tuple[str, set[str]]:
+    """How a replica stands to guarantees: a word, and the quotas."""
+    word, _, names = (one.notes.guarantee if one.notes else "").partition(" ")
+    return word, {*names.split(",")} if names else set()
+
+
+def rank(one: ModelReplica) -> int | None:
+    """By class, or below all classes where it is borrowed; None where that is not known."""
+    word, names = noted(one)
+    if one.notes is None or (word and not (names and word in ("Within", "Reclaims", "Borrowed"))):
+        return None
+    return -1 if word == "Borrowed" else int(one.notes.priority)
+
+
+def goes(one: ModelReplica, newcomer: ModelReplica) -> bool:
+    """Tell whether one may give way to another at all, by the sentences of docs/priority.md."""
+    (word, names), (right, team) = noted(one), noted(newcomer)
+    force = 0 if right == "Reclaims" else rank(newcomer)
+    if rank(one) is None or rank(newcomer) is None or rank(one) >= force:
+        return False
+    if word == "Borrowed":
+        return not (right == "Reclaims" and names & team)
+    return not word or bool(names & team)
+
+
 def ability(newcomer: ModelReplica, fixed: Iterable[ModelReplica], over: set[str]) -> list[ModelReplica]:
     """Those that may give way at all, the cheapest first."""
     near = [
         one
         for one in fixed
-        if one.whole and one.priority is not None and one.priority < newcomer.priority
+        if one.whole and goes(one, newcomer)
         if over & {*newcomer.nodes} & {*one.nodes} and one.deployment != newcomer.deployment
     ]
     near.sort(key=lambda one: (one.created, one.namespace, one.name), reverse=True)
-    return sorted(near, key=lambda one: one.priority or 0)
+    return sorted(near, key=lambda one: rank(one) or 0)
 
 
 def gone_for(
@@ -259,7 +349,7 @@ def dearness(gone: tuple[ModelReplica, ...]) -> list[tuple[int, tuple[int, ...],
 
     def dear(one: ModelReplica) -> tuple[int, tuple[int, ...]]:
         older = tuple(-ord(letter) for letter in f"{one.created} {one.name}")
-        return (one.priority or 0, older)
+        return (rank(one) or 0, older)
 
     return sorted(map(dear, gone), reverse=True)
 
@@ -281,10 +371,8 @@ def test_it_ends_and_takes_nobody_twice_nor_a_higher_one() -> None:
     for seed in scale.seeds(2_000):
         sizes, replicas = drawn(seed)
         made = arbitrated(sizes, replicas)
-        assert all(
-            victim.replica.priority < victim.to.priority and victim.to.preempting for victim in made.victims
-        ), seed
-        values = [victim.replica.priority for victim in made.victims]
+        assert all(goes(victim.replica, victim.to) and victim.to.preempting for victim in made.victims), seed
+        values = [rank(victim.replica) for victim in made.victims]
         assert all(one <= later for one, later in pairwise(values)), seed
         names = {*outcome(made)[0], *outcome(made)[1]}
         rest = [one for one in replicas if one.name not in names]

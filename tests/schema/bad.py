@@ -623,6 +623,13 @@ BAD = [
         "minDomains only goes with",
         "the same rule as in a deployment",
     ),
+    bad(
+        "SchedulerConfig",
+        "quotas",
+        [{"name": "team-a", "namespaces": ["team-a"]}],
+        "expected atMost or guaranteed",
+        "it limits nothing",
+    ),
     bad("SchedulerConfig", "searchBudget", 0, "minimum", "nothing would ever be found"),
     bad(
         "SchedulerConfig",

@@ -6,9 +6,10 @@ which Ready replica the function gave up, and held against what was true at that
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from function.api import InferenceCluster, replica as replica_api
 from function.boundary import PlainDocument
@@ -60,12 +61,12 @@ class Contest(Race):
             made["spec"]["minReplicas"] = 1
         return made
 
-    def play(self) -> Contest:
+    def play(self) -> Self:
         """Play the episode: a time of trouble, then of rest with lists that are fresh."""
         for number in range(45):
             if number == 15:  # Lower classes came first and run; now those that preempt want more.
                 for deployment in self.deployments:
-                    if class_of(deployment) in PREEMPTS:
+                    if not self.comes_first(deployment):
                         deployment["spec"]["replicas"] += self.draw.choice((1, 2))
             self._one_step()
         for self.round in range(SETTLE + QUIET):
@@ -80,10 +81,10 @@ class Contest(Race):
 
     def _one_step(self) -> None:
         if self.step < 15 and self.draw.random() < 0.5:
-            lower = [deployment for deployment in self.deployments if class_of(deployment) not in PREEMPTS]
-            if lower:
+            first = [deployment for deployment in self.deployments if self.comes_first(deployment)]
+            if first:
                 self.past.append(self._listed())
-                self._reconcile(self.draw.choice(lower), self.past[-1])
+                self._reconcile(self.draw.choice(first), self.past[-1])
                 self._tick()
                 return
         super()._one_step()
@@ -142,10 +143,9 @@ class Contest(Race):
                 if key not in self.dying and not is_ready(other) and held(other)[:2] == (cluster, pool)
                 if other["metadata"]["labels"].get("modelplane.ai/preempting")
             ]
-            values = [VALUES[class_of(self.parent_of(other))] for other in waiting]
-            if not values or (cluster, pool) not in self.crowded():
+            if not waiting or (cluster, pool) not in self.crowded():
                 self.unneeded += 1
-            elif max(values) <= VALUES[class_of(parent)]:
+            elif not any(self.outranks(other, replica) for other in waiting):
                 self.faults.append(f"{name} gave way to no higher class")
             spec = parent["spec"]
             serving = sum(map(is_ready, self.observed_of(parent).values())) - 1
@@ -155,6 +155,14 @@ class Contest(Race):
             if most is not None and spec["replicas"] - serving > most:
                 self.faults.append(f"{name} gave way beyond maxUnavailable")
         super()._give_up(replica)
+
+    def comes_first(self, deployment: Plain) -> bool:
+        """Tell whether a deployment is placed before others make room for themselves."""
+        return class_of(deployment) not in PREEMPTS
+
+    def outranks(self, other: Plain, replica: Plain) -> bool:
+        """Tell whether a replica may make another give way."""
+        return VALUES[class_of(self.parent_of(other))] > VALUES[class_of(self.parent_of(replica))]
 
     def has_nodes(self, replica: Plain) -> bool:
         """Tell whether a replica has nodes: once it ran, until it is gone."""
@@ -206,3 +214,116 @@ def could_go(here: list[ModelReplica], value: int, pool: str) -> list[int]:
 def class_of(deployment: Plain) -> str:
     """The class that a deployment names; empty for none."""
     return str(deployment["spec"].get("placement", {}).get("priorityClassName", ""))
+
+
+NAMESPACES = ("ml-team", "team-b", "third")
+
+
+@dataclass
+class Teams(Contest):
+    """Three teams. The third is under no guarantee, or is guaranteed nothing."""
+
+    returned: int = 0
+    """Ready replicas that were given back."""
+
+    def __post_init__(self) -> None:
+        """Draw what is guaranteed, and at most, of a fleet of a dozen nodes."""
+        draw = random.Random(-1 - self.seed)
+        self.guaranteed = {"ml-team": draw.choice((2, 3, 4)), "team-b": draw.choice((0, 1, 2))}
+        if draw.random() < 0.5:
+            self.guaranteed["third"] = 0
+        quotas: list[Plain] = [
+            {"name": f"of-{name}", "namespaces": [name], "guaranteed": {"nodes": nodes}}
+            for name, nodes in self.guaranteed.items()
+        ]
+        self.most = draw.choice((None, None, 5))
+        if self.most is not None:
+            quotas[0]["atMost"] = {"nodes": self.most}
+        self.input = self.input | {"quotas": quotas}
+        super().__post_init__()
+
+    def _deployment(self, number: int) -> Plain:
+        made = super()._deployment(number)
+        made["metadata"]["namespace"] = self.draw.choice(NAMESPACES) if number else NAMESPACES[0]
+        if class_of(made) == "high" or self.draw.random() < 0.6:
+            made["spec"].get("placement", {}).pop("priorityClassName", None)
+        if self.comes_first(made):
+            made["spec"]["replicas"] += 2
+        return made
+
+    def comes_first(self, deployment: Plain) -> bool:
+        """Others than the first team come first, and borrow what it is guaranteed."""
+        return deployment["metadata"]["namespace"] != NAMESPACES[0]
+
+    def _give_up(self, replica: Plain) -> None:
+        answer = self.answers[label(replica, "deployment")]
+        self.returned += is_ready(replica) and any(one.reason == "ReplicaReturned" for one in answer.results)
+        super()._give_up(replica)
+
+    def outranks(self, other: Plain, replica: Plain) -> bool:
+        """Also what is borrowed, by its note, gives way: to who reclaims, and to every class."""
+        word, right = note_of(replica).partition(" ")[0], note_of(other).partition(" ")[0]
+        if word == "Within" and other["metadata"]["namespace"] != replica["metadata"]["namespace"]:
+            return False
+        return word == "Borrowed" != right or (right != "Reclaims" and super().outranks(other, replica))
+
+    def standings(self) -> dict[str, str]:
+        """How every living replica stands to what is guaranteed, by the sentences of docs/priority.md."""
+        said = {}
+        for team, most in self.guaranteed.items():
+            members = [
+                (-VALUES[class_of(self.parent_of(one))], one["metadata"]["creationTimestamp"], name)
+                for name, one in self.replicas.items()
+                if name not in self.dying and one["metadata"]["namespace"] == team
+            ]
+            total = 0
+            for _, _, name in sorted(members):
+                total += held(self.replicas[name])[2]
+                said[name] = "Within" if total <= most else "Borrowed"
+        return said
+
+    def unjust(self) -> list[str]:
+        """Notes that are not true, a quota that is passed, and who waits within its guarantee in vain."""
+        said = self.standings()
+        living = {name: one for name, one in self.replicas.items() if name not in self.dying}
+        words = {
+            name: note_of(one).partition(" ")[0].replace("Reclaims", "Within") for name, one in living.items()
+        }
+        wrong = [f"{name} notes {word}" for name, word in words.items() if word != said.get(name, "")]
+        for deployment in self.deployments:
+            team = deployment["metadata"]["namespace"]
+            nodes = sum(held(one)[2] for one in living.values() if one["metadata"]["namespace"] == team)
+            if team == NAMESPACES[0] and self.most is not None and nodes > self.most:
+                wrong.append(f"{team} holds {nodes} of {self.most} nodes")
+            needs = deployment["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
+            missing = deployment["spec"]["replicas"] - len(self.observed_of(deployment))
+            entitled = nodes + needs <= self.guaranteed.get(team, -1)
+            if missing > 0 and entitled and deployment["spec"].get("minReplicas", 0) <= 1:
+                borrowed = [one for name, one in living.items() if said.get(name) == "Borrowed"]
+                places = self._returnable([one for one in borrowed if one["metadata"]["namespace"] != team])
+                name = deployment["metadata"]["name"]
+                wrong += [f"{name} waits for {where}" for where, room in places.items() if room >= needs]
+        return wrong
+
+    def _returnable(self, borrowed: list[Plain]) -> dict[tuple[str, str], int]:
+        """Nodes of each pool that are free, or would be without what was borrowed and can be spared."""
+        room = {
+            (cluster["metadata"]["name"], pool["name"]): int(pool["nodes"])
+            for cluster in self.clusters
+            for pool in cluster["status"]["gpuPools"]
+        }
+        for name, one in self.replicas.items():
+            if name not in self.dying:
+                room[held(one)[:2]] -= held(one)[2]
+        spent = Counter[tuple[tuple[str, str], str]]()
+        for one in sorted(borrowed, key=lambda one: held(one)[2]):
+            spent[held(one)[:2], label(one, "deployment")] += 1
+            notes = replica_api.parse(PlainDocument(frozen(one))).notes
+            if notes and spent[held(one)[:2], label(one, "deployment")] <= notes.spared:
+                room[held(one)[:2]] += held(one)[2]
+        return room
+
+
+def note_of(replica: Plain) -> str:
+    """What a replica notes of its standing to guarantees."""
+    return str(replica["metadata"].get("annotations", {}).get("modelplane.ai/guarantee", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulate.contest import CLASSES, QUIET, SETTLE, Contest
+from tests.simulate.contest import CLASSES, QUIET, SETTLE, Contest, Teams
 from tests.support.scale import count
 
 EPISODES = range(count(10, 200, 1_000))
@@ -31,3 +31,18 @@ def test_without_a_class_that_preempts_nobody_gives_way() -> None:
     for seed in EPISODES[:5]:
         contest = Contest(seed, ON | {"priorityClasses": plain}, churn=True).play()
         assert not contest.gave_way, seed
+
+
+@pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
+def test_what_is_borrowed_is_given_back_and_it_settles(coordination: str) -> None:
+    """At rest nobody below its guarantee waits for what others borrow, and every note is true."""
+    returned = 0
+    for seed in EPISODES:
+        contest = Teams(seed, ON | {"coordination": coordination}, churn=True).play()
+        returned += contest.returned
+        assert not contest.faults, (seed, contest.faults)
+        late = [move for number, move in contest.moves if number >= SETTLE]
+        assert not late, f"seed {seed}: within {QUIET} rounds at rest {late}"
+        assert not contest.crowded(), seed
+        assert not contest.unjust(), (seed, contest.unjust())
+    assert returned, "nothing was ever given back: the test would prove nothing"

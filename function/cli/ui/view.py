@@ -33,6 +33,7 @@ VERBS = {
     "ClusterGone": "lost",
     "Yielded": "gave way",
     "GaveWay": "gave way",
+    "Returned": "gave way",
     "ScaledDown": "scaled down",
     "Replaced": "replaced",
 }

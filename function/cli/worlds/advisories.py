@@ -15,11 +15,15 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from function.api import InferenceCluster, SchedulerConfig
 from function.api.expressible import DECODE_PORT, PORT
+from function.api.fault import Malformed
 from function.api.model import mapping, mappings, number as whole_number
 from function.api.names import POOL_LABEL
-from function.cli.bad_input import nearest
+from function.cli.bad_input import BadInput, nearest
+from function.cli.worlds.derive import complete_all
 from function.cluster.drift import LiveRules, of_classes
+from function.deployment.forecast import over_guaranteed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +56,8 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         entries = mappings(manifest.spec.get("devices"))
         for code, message in of_classes(entries, rules):
             yield manifest, code, ("spec", "devices"), message
+    for manifest in manifests["SchedulerConfig"]:
+        yield from _over_guaranteed(manifest, manifests)
     clusters = {cluster.name for cluster in manifests["InferenceCluster"]}
     for manifest in manifests["ModelReplica"]:
         name = manifest.spec.get("clusterName")
@@ -86,6 +92,17 @@ def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
                 names = f"{pools[before].get('name')} and {pools[at].get('name')}"
                 message = f"pools {names} select the same nodes ({labels}): each counts them as its own"
                 yield manifest, "SharedNodes", ("spec", "nodePools", at, "nodeSelector"), message
+
+
+def _over_guaranteed(manifest: Manifest, manifests: Manifests) -> Iterator[Advisory]:
+    """More nodes are guaranteed than the pools have on which they are: not all can be had at once."""
+    try:
+        quotas = SchedulerConfig.parse(manifest.content).quotas
+        read = [InferenceCluster.parse(cluster) for cluster in complete_all(manifests).clusters]
+    except (Malformed, BadInput):
+        return  # It was said already.
+    for at, message in over_guaranteed(quotas, read) if read else ():
+        yield manifest, "OverGuaranteed", ("quotas", at, "guaranteed", "nodes"), message
 
 
 def _across_nodes(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advisory]:

@@ -34,6 +34,7 @@ from function.deployment.explain.message import around, placed_of, replacement_c
 from function.deployment.requirements import coordinated, published
 from function.scheduler.disruption import rollout_budget, surge
 from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
+from function.scheduler.headroom import guarantees
 from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import evacuation, suspects
@@ -181,7 +182,23 @@ def _preempting(decision: Decision) -> Iterator[str]:
         named = sum(victim.to == ours for victim in victims)
         if named:
             who = counted(named, "replica")
-            yield f"{number} on {name} wait{'s' * (number == 1)} for {who} of lower classes to give way"
+            lower = "that borrow" if any(victim.quota for victim in victims) else "of lower classes"
+            yield f"{number} on {name} wait{'s' * (number == 1)} for {who} {lower} to give way"
+
+
+def _guaranteed(decision: Decision) -> Iterator[str]:
+    """How far a team has what it is guaranteed, and what of it others borrow; what it borrows itself."""
+    inputs, quotas, shares = decision.inputs, decision.ledger.quotas, decision.shares
+    if shares is None or quotas is None:
+        return
+    kept = (kept.own_replica.replica for kept in decision.kept)
+    ours = [shares.get((replica.namespace, replica.name)) for replica in kept]
+    borrowed = sum(share is not None and share.borrowed for share in ours)
+    if borrowed:
+        names = ", ".join(quota.name for quota in quotas.guarantees_of(inputs.deployment.namespace))
+        yield f"{counted(borrowed, 'replica')} borrowed beyond what {names} guarantees, the first to give way"
+    for holding in guarantees(decision) if decision.total < decision.wanted else ():
+        yield str(holding)
 
 
 def _left_out(decision: Decision) -> Iterator[str]:
@@ -201,7 +218,7 @@ def _unjudged(decision: Decision) -> Iterator[str]:
 
 NOTES = (
     *(_overcommitted, _exceeded, _awaiting, _evacuation, _waiting, _beside, _doubted, _outside, _left_out),
-    *(_unjudged, _preempting),
+    *(_unjudged, _preempting, _guaranteed),
 )
 """What is added, in this order."""
 

@@ -363,7 +363,7 @@ SPARE_LIMIT = 8
 def notes_of(decision: Decision) -> PriorityNotes | None:
     """What replicas note of their deployment's priority: its class, the value, how many it can spare now.
 
-    None where no class preempts. While a rollout is under way nothing is spared.
+    None where nobody preempts. While a rollout is under way nothing is spared.
     """
     inputs = decision.inputs
     if not inputs.config.preempts:
@@ -374,6 +374,18 @@ def notes_of(decision: Decision) -> PriorityNotes | None:
     priority = inputs.priority
     counts = priority.exists and priority.allowed
     return PriorityNotes(priority.name if counts else "", str(priority.value), noted)
+
+
+def standing_of(decision: Decision, kept: Kept) -> str:
+    """What a kept replica notes of its standing to guarantees; what stands there while that is not known."""
+    replica, priority = kept.own_replica.replica, decision.inputs.priority
+    if not decision.inputs.config.guarantees:
+        return ""
+    if decision.shares is None:
+        return replica.notes.guarantee if replica.notes else ""
+    share = decision.shares.get((replica.namespace, replica.name))
+    reclaims = replica.preempting and may_yield(replica) and not priority.preempts
+    return str(share._replace(reclaims=reclaims)) if share is not None else ""
 
 
 def placed_replica(

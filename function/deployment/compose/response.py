@@ -195,13 +195,19 @@ def desired(decision: Decision) -> dict[str, Desired]:
     resources = {}
     for kept in decision.kept:
         # Which classes there are is not known where the input is invalid: what is noted stays.
-        noted = kept.own_replica.replica.notes if doubt else notes
+        standing = notes and notes._replace(guarantee=replicas.standing_of(decision, kept))
+        noted = kept.own_replica.replica.notes if doubt else standing
         resource = kept_replica(deployment, kept, noted, remember=remember)
         if resource is not None:
             resources[kept.own_replica.key] = resource
     emitted = EmittedEngines()
     resources |= {
-        replica_key(placed.identity): placed_replica(deployment, placed, emitted, notes)
+        replica_key(placed.identity): placed_replica(
+            deployment,
+            placed,
+            emitted,
+            notes and notes._replace(guarantee=str(placed.share or "")),
+        )
         for placed in decision.placed
     }
     resources |= endpoints(decision)

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 
 from function.api.cache import Readiness
 from function.api.reasons import Reason, Rejection
+from function.api.replica import ModelReplica
 from function.api.taints import Taint, untolerated
 from function.api.text import LIMIT, counted, listed, one_line
 from function.scheduler.outcomes import OUTDATED, Dropped, Kept, Placed, Update
@@ -94,11 +95,15 @@ def because_phrase(placed: Placed) -> str:
 
 def preempted_phrase(placed: Placed) -> str:
     """Who is to give way to a replica: `ml/train, class batch`."""
-    gone = dict.fromkeys(
-        f"{replica.holder}, class {(replica.notes and replica.notes.class_name) or 'none'}"
-        for replica in placed.preempts or ()
-    )
+    gone = dict.fromkeys(f"{replica.holder}, {_rank_phrase(replica)}" for replica in placed.preempts or ())
     return listed([*gone], VICTIMS) or "what is being deleted"
+
+
+def _rank_phrase(replica: ModelReplica) -> str:
+    """`class batch`; `borrowed` where it is held beyond a guarantee."""
+    if replica.share is not None and replica.share.borrowed:
+        return "borrowed"
+    return f"class {(replica.notes and replica.notes.class_name) or 'none'}"
 
 
 def kept_phrase(kept: Kept) -> str:
