@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich import markup
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ TAIL = 12
 
 NARROWEST = 10
 """Columns that a sentence gets however far in it begins."""
+SENTENCE = 24
+"""Columns below which a sentence in a table reads worse than below its row."""
 
 _LINE_ENDS = re.compile(r"(\n)")
 _BEGINNING = re.compile(r"\s*(?:[✓✗!…•?+-] |(?:error|warning|note): )?")
@@ -97,6 +99,28 @@ class Screen(Console):
                 part.rstrip()
                 before = Text(" " * indent) if number else line[:indent]
                 self.print(before + part, style=style, soft_wrap=True)
+
+    def show(self, table: Table, whole: int) -> None:
+        """Print a table; where it is too wide, a paragraph for each row instead of columns that lose letters.
+
+        A paragraph begins with the first cells, `whole` of them, and has the others below.
+        """
+        if sum(map(_least_width, table.columns)) <= self.width:
+            self.print(table)
+            return
+        for row in zip(*(column.cells for column in table.columns), strict=True):
+            titles = (str(column.header) if column.justify == "right" else "" for column in table.columns)
+            cells = [f"{title} {cell}".strip() for title, cell in zip(titles, row, strict=True)]
+            self.say("  ".join(filter(None, cells[:whole])))
+            for text in filter(None, cells[whole:]):
+                self.say(f"    {text}")
+
+
+def _least_width(column: Column) -> int:
+    """The columns of a terminal below which a column of a table would lose letters, with its gap."""
+    widest = max((len(Text.from_markup(str(cell))) for cell in column.cells), default=0)
+    title = len(str(column.header))
+    return 2 + (max(widest, title) if column.no_wrap else min(widest, max(SENTENCE, title)))
 
 
 def console(*, stderr: bool = False) -> Screen:

@@ -110,7 +110,7 @@ def _show(out: Screen, result: Headroom) -> None:
         price = [] if not priced else ["" if room.cents is None else amount(room.cents)]
         cells = (f"  {escape(room.cluster)}", _number(room.more), *price, reason, escape(line))
         table.add_row(*cells, style=style)
-    out.print(table)
+    out.show(table, whole=3 if priced else 2)
 
 
 @click.command(cls=Command)

@@ -276,7 +276,7 @@ def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers,
         where = (escape(_where(pools, with_fleet=with_fleet)),) if with_fleet else ()
         style = "" if not with_fleet or any(pool.replicas for pool in pools) else "dim"
         table.add_row(*cells, f"{need.gibibytes}Gi", *where, style=style)
-    out.print(table)
+    out.show(table, whole=5)
     best = _best(answer)
     if best is not None:
         need, pools = best

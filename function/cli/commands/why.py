@@ -110,7 +110,7 @@ def _replicas(out: Screen, forecast: Forecast) -> None:
         return
     out.print("\n[bold]Replicas[/bold]")
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    for wraps in (False, False, False, False, True, True):  # On a narrow terminal names stay whole.
+    for wraps in (False, False, False, False, True, True):
         table.add_column(no_wrap=not wraps, overflow="fold")
     for row in forecast.standing:
         place = f"{row.cluster}/{'?' if row.index is None else row.index}"
@@ -119,7 +119,7 @@ def _replicas(out: Screen, forecast: Forecast) -> None:
     for row in sorted(forecast.leaving, key=lambda row: (row.cluster, row.name)):
         cells = ("", row.name, row.cluster, row.action, "", row.phrase)
         table.add_row(*map(escape, cells), style="red")
-    out.print(table)
+    out.show(table, whole=4)
 
 
 def _clusters(out: Screen, forecast: Forecast, view: View) -> None:

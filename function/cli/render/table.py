@@ -148,6 +148,6 @@ def _rejected(out: Screen, forecast: Forecast) -> None:
     for name, rejection in rejections[:SHOWN]:
         cells = (short(name), rejection.reason.name, rejection_phrase(rejection))
         lines.add_row("", *map(escape, cells))
-    out.print(lines)
+    out.show(lines, whole=3)
     if len(rejections) > SHOWN:
         out.print(f"  and {len(rejections) - SHOWN} more (-o json lists all)")
