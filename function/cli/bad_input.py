@@ -29,7 +29,8 @@ def nearest(name: str, existing: Iterable[str], *, most: int = 3, cutoff: float 
     names = sorted(existing)
     folded = _folded(name)
     same = [candidate for candidate in names if _folded(candidate) == folded]
-    return same[:most] or get_close_matches(name, names, n=most, cutoff=cutoff)
+    near = get_close_matches(name, names, n=most, cutoff=cutoff)
+    return same[:most] or sorted(near, key=lambda candidate: not _folded(candidate).startswith(folded))
 
 
 def _folded(name: str) -> str:

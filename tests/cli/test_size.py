@@ -358,10 +358,24 @@ def test_every_name_has_weights_of_its_own(name: str) -> None:
     assert repository in run("size", name).out.splitlines()[0]
 
 
-def test_weights_that_are_not_known_are_refused_with_the_nearest() -> None:
-    ran = run("size", "meta-llama/Llama-3.1-70B")
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ("meta-llama/Llama-3.1-70B", "meta-llama/Llama-3.1-70B-Instruct"),
+        ("Qwen/Qwen2.5-72B", "Qwen/Qwen2.5-72B-Instruct"),
+        ("Qwen2.5-72B", "qwen2.5-72b"),  # Base weights under that name; the list's is that of others.
+        ("Llama-3.1-70B", "llama-3.1-70b"),
+    ],
+)
+def test_weights_that_are_not_known_are_refused_with_the_nearest(given: str, nearest: str) -> None:
+    ran = run("size", given)
     assert ran.code == 1
-    assert "did you mean meta-llama/Llama-3.1-70B-Instruct" in ran.err
+    assert f"did you mean {nearest}" in ran.err
+
+
+def test_a_repository_is_known_by_its_address_too() -> None:
+    for given in ("https://huggingface.co/Qwen/Qwen3-8B", "qwen/qwen3-8b", "QWEN3-8B"):
+        assert models.model(given).repository == "Qwen/Qwen3-8B"
 
 
 def test_models_that_answer_with_vectors_and_scores_are_known_by_name(tmp_path: Path) -> None:

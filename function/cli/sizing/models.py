@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import click
 
 
+HUB = "https://huggingface.co/"
+"""Where repositories are; an address that begins so is a repository too."""
+
+
 @dataclass(frozen=True, slots=True)
 class SizedModel:
     """A model: its shape, and what an engine has to be told to load it."""
@@ -93,8 +97,9 @@ def shapes() -> list[str]:
 
 
 def of_repository(repository: str) -> SizedModel | None:
-    """The model whose weights are in a repository; None where it is not known."""
-    name = next((name for name, facts in _facts().items() if facts["repository"] == repository), None)
+    """The model whose weights are in a repository, in any case of letters; None where it is not known."""
+    wanted = repository.lower()
+    name = next((name for name, facts in _facts().items() if facts["repository"].lower() == wanted), None)
     return known_model(name) if name else None
 
 
@@ -113,19 +118,20 @@ def model(given: str) -> SizedModel:
     """A model by its name, its repository, or the path of its `config.json`. Raises BadInput.
 
     A repository means its own weights and no others: one that is not listed is refused with the nearest.
+    Upper and lower case are one in a repository's name. In a name of the list they are not: `Qwen2.5-72B` is
+    a repository that is not listed, and `qwen2.5-72b` the list's name for another one.
     """
+    given = given.strip().removeprefix(HUB).rstrip("/")
     repositories = {facts["repository"]: name for name, facts in _facts().items()}
     unqualified = {repository.rpartition("/")[2].lower(): name for repository, name in repositories.items()}
-    by_name = {
-        **unqualified,
-        **{repository.lower(): name for repository, name in repositories.items()},
-        **{name: name for name in names()},
-    }
-    if given.lower() in by_name:
-        return known_model(by_name[given.lower()])
+    by_repository = {repository.lower(): name for repository, name in repositories.items()}
+    name = given if given in names() else {**unqualified, **by_repository}.get(given.lower())
+    if name is not None:
+        return known_model(name)
     path = Path(given)
     if not path.exists() and path.suffix != ".json":
-        near = closest(given, repositories if "/" in given else names())
+        last = [repository.rpartition("/")[2] for repository in repositories]
+        near = closest(given, repositories if "/" in given else [*last, *names()])
         raise BadInput(f'no model "{given}", and no such file; {near} (--list has all)')
     return _from_file(path)
 
