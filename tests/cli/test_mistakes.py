@@ -50,6 +50,39 @@ def test_a_model_that_its_gpu_does_not_hold_is_no_good_plan(tmp_path: Path) -> N
     assert "has about 131 GiB of weights for each GPU (TP 1, PP 1), too much for what matches" in ran.err
 
 
+COMMAND_LINES = (
+    ("[--model=a/b, --tensor_parallel_size=16]", "count on 16 GPUs", "vLLM takes underscores, too"),
+    ("['--model=a/b', '--tensor-parallel-size=$(TP)']", "count on 16 GPUs", "a variable of Kubernetes"),
+    ('["--model=a/b", "-tp", "${TP}"]', "count on 16 GPUs", "a variable of a shell"),
+    ('["--model=a/b --port 8080\\\\\\n --enforce-eager"]', "listens on 8080", "a line that goes on"),
+    ("[--model=a/b, --host, localhost]", "only its own pod reaches it", "the same by name"),
+    ("[--model=a/b, --port=$(ELSEWHERE)]", "", "a value that the manifest does not state"),
+    ("[--model=a/b, --host=0.0.0.0, --port=8000]", "", "as it should be"),
+    (
+        "[--model=meta-llama/llama-3.3-70b-instruct, --gpu-memory-utilization=0.95]",
+        "has about 131 GiB of weights for each GPU",
+        "more than a GPU has, in whatever case and share",
+    ),
+)
+
+
+@pytest.mark.parametrize(("args", "said", "reason"), COMMAND_LINES, ids=[case[-1] for case in COMMAND_LINES])
+def test_a_command_line_is_read_as_its_engine_reads_it(
+    args: str, said: str, reason: str, tmp_path: Path
+) -> None:
+    environment = (
+        'env: [{name: TP, value: "16"}, {name: ELSEWHERE, valueFrom: {secretKeyRef: {name: a, key: b}}}]'
+    )
+    written = Mistake(
+        reason,
+        "args: [--model=mistralai/Mixtral-8x22B-v0.1]",
+        f"{environment}\n                args: {args}",
+        "",
+    )
+    assert said in run("lint", folder(tmp_path, written)).out
+    assert said or run("lint", tmp_path).code == 0
+
+
 def test_lenient_takes_an_unknown_field_for_a_warning(tmp_path: Path) -> None:
     ran = run("plan", "--lenient", folder(tmp_path, MISTAKES[0]))
     assert ran.err.startswith("warning: ")

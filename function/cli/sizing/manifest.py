@@ -164,8 +164,9 @@ class _Member:
 
 # And the reverse: whether the pools that a manifest asks for hold its model.
 
-LIGHTER = ("--quantization", "-q", "--load-format", "--cpu-offload-gb", "--gpu-memory-utilization")
+LIGHTER = ("--quantization", "-q", "--load-format", "--cpu-offload-gb")
 """With one of these, weights take another share of a GPU's memory than they are published with."""
+UTILIZATION = ("--gpu-memory-utilization",)
 
 
 def gpu_memory(devices: tuple[Device, ...]) -> float:
@@ -185,9 +186,10 @@ def short_of_memory(planned: Planned) -> Iterator[Advisory]:
         return
     shape, split = model.architecture, Split(serving.number(pods.TENSOR), serving.number(pods.PIPELINE))
     weights = need(shape, Load(shape.dtype, "bf16", 1, 1), split).weights
+    share = 1.0 if serving.flag(UTILIZATION) else USABLE  # However much of a GPU it is told to take.
     fits = planned.forecast.fitting_pools()
     memories = {f"{fit.cluster}/{fit.pool}": gpu_memory(fit.devices) for fit in fits if not fit.barred}
-    small = [place for place, memory in sorted(memories.items()) if 0 < memory * USABLE < weights]
+    small = [place for place, memory in sorted(memories.items()) if 0 < memory * share < weights]
     if small:
         where = listed([f"{place} ({memories[place] / GIB:.0f} GiB)" for place in small])
         text = (

@@ -1,8 +1,9 @@
 """Find pods that cannot serve: what their engine is started with does not go with what they are given.
 
-Three mistakes are found: no model is named, the engine listens on another port than the probe asks, and its
-parallelism counts on more GPUs than its pods request. Command lines are read as vLLM and SGLang take them,
-arguments in the script of a shell included.
+Three mistakes are found: no model is named, the engine listens where the probe does not ask (another port, or
+its own pod alone), and its parallelism counts on more GPUs than its pods request. Command lines are read as
+vLLM, SGLang and text-generation-inference take them: arguments in the script of a shell included, variables
+with a value that the manifest states, and underscores for dashes in the names of flags.
 
 Such a pod is placed, pulls its image, loads or fails after minutes, and nothing above it says why. The
 manifest alone proves the mistake, before a GPU is taken.
@@ -15,6 +16,7 @@ processes: a false alarm would make people switch the check off.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +33,23 @@ if TYPE_CHECKING:
 PodMistake = tuple["FieldPath", str, str]
 """The field, the code and the message."""
 
-TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp")
+TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp", "--num-shard")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size")
 DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp", "--dp-size")
 ELSEWHERE = ("--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-hybrid-lb")
 """With one of these, other processes run the other ranks."""
 MODEL = ("--model", "--model-path", "--config")
+TGI = "text-generation"
+DEFAULT_PORTS = {"sglang": "30000", TGI: "80"}
+"""Where engines listen that are told no port, by how their program and image begin; vLLM listens on ours."""
+STARTING = 6
+"""Words of a command line in which its program is looked for: a shell and an interpreter come before it."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NETWORK = ("rdma", "linkType", "dra.net", "nic.")
 """What a selector of network devices reads."""
 SPEC: FieldPath = ("spec", "template", "spec")
+_VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
+"""A variable in an argument: as Kubernetes expands it, and as a shell does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +87,39 @@ class EngineMember:
         """The words that start the container, one by one: arguments may stand in the script of a shell."""
         stated = (self.container.get(field) for field in ("command", "args"))
         given = [str(word) for words in stated if isinstance(words, list) for word in words]
-        return [part.strip("'\"") for word in given for part in word.split()]
+        variables = self._variables
+
+        def value(match: re.Match[str]) -> str:
+            return variables.get(next(filter(None, match.groups())), match[0])
+
+        expanded = (_VARIABLE.sub(value, word.replace("\\\n", " ")) for word in given)
+        return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """The variables of its environment whose values the manifest states."""
+        stated = mappings(self.container.get("env"))
+        return {str(one.get("name")): one["value"] for one in stated if isinstance(one.get("value"), str)}
+
+    @property
+    def port(self) -> str:
+        """The port that it listens on, as far as its command line or its program says; "" for our own."""
+        starts = self.words[:STARTING] if self.container.get("command") else [self._image]
+        names = [word.rpartition("/")[2] for word in starts]
+        program = next((key for key in DEFAULT_PORTS if any(name.startswith(key) for name in names)), "")
+        stated = self._variables.get("PORT", "") if program == TGI else ""
+        return self.flag(("--port",)) or stated or DEFAULT_PORTS.get(program, "")
+
+    @property
+    def _image(self) -> str:
+        """The last part of its image's name."""
+        return str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
 
     @property
     def runs_vllm(self) -> bool:
         """Tell whether it starts vLLM: by its command, else by its image."""
         if not self.container.get("command"):
-            return "vllm" in str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
+            return "vllm" in self._image
         return any(word.rpartition("/")[2] == "vllm" or word.startswith("vllm.") for word in self.words)
 
     def flag(self, names: Iterable[str]) -> str:
@@ -120,6 +156,12 @@ class EngineMember:
         return devices
 
 
+def _dashed(word: str) -> str:
+    """A flag as it is documented: vLLM takes underscores in its name, too."""
+    name, equals, value = word.partition("=")
+    return f"{name.replace('_', '-')}{equals}{value}" if name.startswith("--") else word
+
+
 def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
     """Yield every engine of every shape, with its path."""
     template = manifest.replica_template
@@ -153,10 +195,13 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
             # A decode engine listens behind its sidecar (`advisories`), and a process beside may be the one
             # that listens on the serving port.
             is_alone = not any(word.endswith(("&", "|")) and word != "&&" for word in member.words)
-            port = member.flag(("--port",))
-            serves = member.role != "Worker" and engine.get("phase") != "Decode"
-            if serves and port.isdigit() and int(port) != PORT and is_alone:
+            port, host = member.port, member.flag(("--host",))
+            serves = member.role != "Worker" and engine.get("phase") != "Decode" and is_alone
+            if serves and port.isdigit() and int(port) != PORT:
                 text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
+                yield member.field, "ServingPort", text
+            if serves and host in LOOPBACK:
+                text = f"listens on {host}, where only its own pod reaches it: --host=0.0.0.0"
                 yield member.field, "ServingPort", text
         yield from _too_wide(members)
 
