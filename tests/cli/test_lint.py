@@ -271,6 +271,16 @@ def test_a_decode_engine_listens_elsewhere(
     assert [problem["code"] for problem in problems] == expected, reason
 
 
+@pytest.mark.parametrize("text", ["", "# a comment\n", "---\n---\n"])
+def test_a_pipe_that_brings_no_object_is_no_clean_bill(text: str, tmp_path: Path) -> None:
+    """`kustomize build | fleet-scheduler lint -` must not pass where kustomize printed nothing."""
+    path = tmp_path / "built.yaml"
+    path.write_text(text)
+    ran = run("lint", path)
+    assert ran.code == 1
+    assert "there is no object in what was given" in ran.err
+
+
 def test_a_repository_without_the_fleet_hears_nothing_of_it(tmp_path: Path) -> None:
     parent = build.deployment("chat", 2, match={"zone": "b"})
     parent["spec"]["template"]["spec"]["modelCacheRef"] = {"name": "w"}

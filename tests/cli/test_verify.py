@@ -323,3 +323,11 @@ def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:
 def test_standing_and_decision_exclude_each_other(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _fleet())
     assert run("verify", path, "--standing", "--decision", path).code == 1
+
+
+def test_a_fleet_without_deployments_is_checked_as_it_stands(tmp_path: Path) -> None:
+    path = write(tmp_path / "fleet.yaml", [build.cluster("use1", [build.pool("h100", 1)])])
+    ran = run("verify", path)
+    assert ran.code == 0, ran.err
+    assert "there is no ModelDeployment in the files: only the fleet as it stands is checked" in ran.err
+    assert "0 replicas on 1 cluster: nothing is overcommitted" in ran.out

@@ -114,6 +114,8 @@ def lint(paths: Iterable[str]) -> Linted:
     problems += problems_of(manifests)
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
     looked_at = read + len(manifests.contradictions)
+    if not (looked_at or problems):
+        raise BadInput("there is no object in what was given: nothing was looked at")
     return Linted(count, looked_at, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
 
 

@@ -27,8 +27,8 @@ from function.api.ownership import Owner
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
-from function.cli.text import answered, console, counted, emit, escape, listed, reassure
-from function.cli.worlds.inputs import DEPLOYMENTS, FLEET, Inputs, read, read_manifests
+from function.cli.text import answered, console, counted, emit, escape, listed, note, reassure
+from function.cli.worlds.inputs import FLEET, Inputs, read, read_manifests
 from function.cli.worlds.simulate import one_round
 from function.cli.worlds.world import identity_of
 from function.deployment.forecast import read_cluster
@@ -265,7 +265,9 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     """
     if standing and decision:
         raise BadInput("--standing checks no decision: leave --decision out")
-    inputs = read(source, FLEET if standing else DEPLOYMENTS)
+    inputs = read(source, FLEET)
+    if not (standing or inputs.world.deployments):
+        note(f"there is no ModelDeployment in {inputs.origin.where}: only the fleet as it stands is checked")
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
     from_file = _from_file(decision) if decision else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
+from function.cli.text import counted
 from function.cli.worlds.apply import (
     Commands,
     add_item,
@@ -225,7 +226,7 @@ class Replicas:
 
     def __str__(self) -> str:
         """`3 replicas of ml/chat`."""
-        return f"{self.replicas} replicas of {self.namespace}/{self.name}"
+        return f"{counted(self.replicas, 'replica')} of {self.namespace}/{self.name}"
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Edit spec.replicas."""
