@@ -11,9 +11,14 @@ import yaml
 
 from example.caller import ROOT
 from function.cli import live as connection
+from function.cli.live import Target
+from function.cli.ui.server import Follower
+from function.cli.worlds.source import Source
 from tests.cli.command import run
 from tests.live import fleet, plane as living_plane
 from tests.live.account import kubeconfig
+from tests.live.plane import until
+from tests.support import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,3 +116,28 @@ def test_a_deployment_is_watched_until_it_has_settled(living: ControlPlane, read
     assert late.err.startswith("settled: 3 of 3 replicas ready"), late.out
     words_added = late.err.removeprefix("settled: 3 of 3 replicas ready").strip()
     assert not words_added or "WatchCircuitOpen" in words_added, "three replicas at once may open the breaker"
+
+
+def test_history_has_what_the_control_plane_keeps(living: ControlPlane, reader: Path) -> None:
+    ran = run("history", "model", "-n", NAMESPACE, "--kubeconfig", reader, "-o", "json")
+    assert ran.code == 0, ran.err
+    moments = [(moment["name"], moment["text"]) for moment in ran.data["moments"]]
+    assert ("ModelDeployment model", "created") in moments
+    for replica in fleet.replicas(living, MODEL):
+        title = f"ModelReplica {replica['metadata']['name']}"
+        assert (title, f"created on {replica['spec']['clusterName']}") in moments
+
+
+def test_the_page_follows_a_drain(living: ControlPlane, reader: Path) -> None:
+    """With nothing but the role. It comes last, because a replica leaves its cluster."""
+    cluster = fleet.replicas(living, MODEL)[0]["spec"]["clusterName"]
+    follower = Follower(Source(target=Target(kubeconfig=str(reader))))
+    follower.look()
+
+    def leaving() -> list[str]:
+        follower.look()
+        return [happening["text"] for happening in follower.since(0) if f" {cluster}" in happening["text"]]
+
+    fleet.taint(living, cluster, build.taint("tools/drain", "NoExecute"))
+    until(leaving, f"the page says that a replica leaves {cluster}")
+    fleet.taint(living, cluster)
