@@ -56,13 +56,16 @@ def _port_of(running: subprocess.Popen[str]) -> int:
 
 
 def command_line(*words: str, width: int = 120) -> tuple[int, str]:
-    """Run `fleet-scheduler` in the repository. Returns its exit code and what it printed."""
+    """Run `fleet-scheduler` in the repository. Returns its exit code and what it printed.
+
+    Bad input raises RuntimeError, but of `lint`, whose answer it is.
+    """
     command = [sys.executable, "-c", PLAN, *words]
     environment = os.environ | {"COLUMNS": str(width), "NO_COLOR": "1"}
     ended = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=caller.ROOT, env=environment
     )
-    if ended.returncode not in (0, SHORTFALL):
+    if ended.returncode not in (0, SHORTFALL) and words[0] != "lint":
         raise RuntimeError(f"fleet-scheduler {' '.join(words)}: {ended.stderr or ended.stdout}")
     return ended.returncode, ended.stdout
 
