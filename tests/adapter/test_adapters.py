@@ -211,6 +211,63 @@ def test_law_2_no_mutation_of_what_is_delivered_removes_a_placement() -> None:
         assert placements <= set(answer.desired), (seed, name)
 
 
+def spoilt(draw: random.Random, plane: Plane, required: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return what is delivered with parts of it undelivered, wrong, late, or an emptied list."""
+    changed = {}
+    for name, items in copy.deepcopy(required).items():
+        fate = draw.choice(("as it is", "as it is", "undelivered", "wrong", "late", "emptied"))
+        if fate == "wrong":
+            changed[name] = [mutated(draw, item) for item in items]
+        elif fate == "late":  # As it was before its handler ever ran.
+            changed[name] = [{key: item[key] for key in item if key != "status"} for item in items]
+        elif fate == "emptied" and "/chat-" not in name:  # That of one name is evidence: it is gone.
+            changed[name] = []
+        elif fate != "undelivered":
+            changed[name] = items
+    return changed
+
+
+def test_law_2_whatever_is_undelivered_late_or_wrong_removes_no_placement() -> None:
+    """Of a settled adapter that is short of a place, so that every pass reads the whole base."""
+    plane = settled(replicas=3)
+    required = delivered(plane)
+    required |= {item.name: plane.deliver(item) for item in fleet(request_of(plane, required))}
+    placements = {key for key in plane.composed[SUPPORT] if key.startswith("placement-")}
+    assert len(required) == 6
+    for seed in seeds(400):
+        draw = random.Random(seed)
+        changed = spoilt(draw, plane, required)
+        answer = drive.of_core(dispatch.run(request_of(plane, changed)))
+        assert placements <= set(answer.desired), seed
+        for key in placements:
+            assert answer.desired[key]["metadata"]["name"] == plane.composed[SUPPORT][key]["metadata"]["name"]
+            assert answer.desired[key]["spec"] == plane.composed[SUPPORT][key]["spec"], seed
+
+
+def test_law_c_whatever_is_wrong_with_a_replica_takes_nothing_from_its_cluster() -> None:
+    """The list, the workload and the claims stay, and the pods' template is the one that runs."""
+    plane = settled()
+    composite, name = plane.replicas["chat-1"], "chat-1"
+    required = {item.name: plane.deliver(item) for item in plane.ask(composite, name).requirements}
+    before = plane.composed[name]
+    for seed in seeds(200, 5_000):
+        draw = random.Random(seed)
+        changed = {
+            key: items if draw.random() < 0.5 else [mutated(draw, item) for item in items]
+            for key, items in copy.deepcopy(required).items()
+            if draw.random() < 0.8
+        }
+        request = Request(
+            composite=PlainDocument(composite),
+            observed={key: PlainDocument(item) for key, item in before.items()},
+            required={key: tuple(map(PlainDocument, items)) for key, items in changed.items()},
+        )
+        answer = drive.of_core(dispatch.run(request))
+        assert set(before) <= set(answer.desired), seed
+        head = answer.desired["adapters"]["spec"]["forProvider"]["manifest"]["metadata"]
+        assert head == before["adapters"]["spec"]["forProvider"]["manifest"]["metadata"], seed
+
+
 def test_at_rest_more_than_is_asked_for_changes_nothing() -> None:
     plane = settled()
     required = delivered(plane)
