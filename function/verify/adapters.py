@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from function.api.adapter import ADAPTER_LABEL, REPLICA_LABEL, AdapterRoom, ModelAdapter
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, string
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Plain
 from function.verify.state import Violation
 
 
@@ -29,7 +29,7 @@ class Host:
     namespace: str
     name: str
     cluster: str
-    labels: Mapping[str, Plain]
+    labels: Mapping[str, Any]
     leaving: bool
     rooms: tuple[AdapterRoom, ...]
     """Of each engine that declares one."""
@@ -57,7 +57,7 @@ class Host:
         return f"an engine does not offer {lacking[0]}" if lacking else ""
 
 
-def read_host(replica: Mapping[str, Plain]) -> Host:
+def read_host(replica: Mapping[str, Any]) -> Host:
     """Read one ModelReplica as a host."""
     metadata, spec, status = (mapping(replica.get(key)) for key in ("metadata", "spec", "status"))
     rooms, readable = [], True
@@ -89,7 +89,7 @@ class AdapterPlace:
     leaving: bool = False
 
 
-def read_place(placement: Mapping[str, Plain]) -> AdapterPlace:
+def read_place(placement: Mapping[str, Any]) -> AdapterPlace:
     """Read one ModelAdapterPlacement; its labels stand in for what its spec does not say."""
     metadata, spec = mapping(placement.get("metadata")), mapping(placement.get("spec"))
     labels = mapping(metadata.get("labels"))
