@@ -247,6 +247,16 @@ class Condition:
     reason: str
     message: str = ""
 
+    @property
+    def plain(self) -> dict[str, str]:
+        """The condition as plain data."""
+        return {
+            "type": self.type,
+            "status": str(self.status),
+            "reason": self.reason,
+            "message": self.message,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

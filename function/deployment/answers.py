@@ -14,7 +14,7 @@ from function.api.deployment import PlacementPolicy
 from function.boundary import DocumentIdentity, Extent, Request, Response
 from function.deployment.compose import replicas
 from function.deployment.compose.replicas import largest, observed_size
-from function.scheduler.schedule import Decision
+from function.scheduler.decision import Decision
 from function.scheduler.scheduling_input import Fleet
 
 REPLICA, STATUS = 6_000, 8

@@ -39,6 +39,7 @@ from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import everything
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler import headroom
+from function.scheduler.decision import Decision
 from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import FittingPool, PartlyHeld, Question, Room
 from function.scheduler.ledger import Overcommitted, all_overcommitted
@@ -46,7 +47,7 @@ from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
 from function.scheduler.price import NO_PRICE, Price, amount
 from function.scheduler.quota import QuotaUsage
-from function.scheduler.schedule import Decision, may_place
+from function.scheduler.schedule import may_place
 
 __all__ = [
     "NO_PRICE",

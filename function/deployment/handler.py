@@ -25,8 +25,9 @@ from function.deployment.compose.response import compose, unreadable
 from function.deployment.snapshot import fleet as fleet_room, ownership as peers_room
 from function.deployment.snapshot.fleet import Snapshots, as_if_delivered, read_snapshots
 from function.deployment.snapshot.ownership import ListedPeers, read_peers
+from function.scheduler.decision import Decision
 from function.scheduler.memo import Shared, parts_of
-from function.scheduler.schedule import Decision, schedule
+from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import NO_PEERS, Fleet, scheduling_input
 
 NO_REUSE = NoReuse()

@@ -26,8 +26,8 @@ from function.api import ModelDeployment
 from function.api.names import API_VERSION, read_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.boundary import Document, Request, Requirement, Resolution, text_at
+from function.scheduler.decision import Decision
 from function.scheduler.ledger import may_yield
-from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import Fleet, suspects
 
 CLUSTER, OWN_REPLICAS, CACHE, HOLDERS = "cluster", "own-replicas", "cache", "holders"

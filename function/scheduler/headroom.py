@@ -14,6 +14,7 @@ from function.api import Device, InferenceCluster, Pool
 from function.api.reasons import Rejection
 from function.api.text import counted, listed
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
+from function.scheduler.decision import Decision
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
 from function.scheduler.engine_options import EngineOption
 from function.scheduler.filters import StackExpresses, counting
@@ -22,7 +23,7 @@ from function.scheduler.matcher import Matcher
 from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
 from function.scheduler.quota import UNITS
-from function.scheduler.schedule import Decision, fill, may_place
+from function.scheduler.schedule import fill, may_place
 from function.scheduler.stamp import Indices
 
 _NOT_ASKED: Any = {"serving": True, **TEMPLATES}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from function.scheduler.schedule import Decision
+    from function.scheduler.decision import Decision
 
 Plain = dict[str, Any]
 

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from example.caller import ROOT
-from function.cli.worlds.workloads import replicas_of
-from function.cli.worlds.world import ParseMemo, plan_all
+from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.live.__main__ import isolate
 from tests.referee import cluster, judge, lost
 from tests.referee.scenarios import SCENARIOS

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import load_texts
-from function.cli.worlds.workloads import replicas_of, workloads_of
-from function.cli.worlds.world import ParseMemo, plan_all
+from function.cli.worlds.workloads import workloads_of
+from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.referee import cluster
 from tests.support import build
 

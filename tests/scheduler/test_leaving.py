@@ -17,7 +17,7 @@ from tests.support.world import World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from function.scheduler.schedule import Decision
+    from function.scheduler.decision import Decision
 
 Plain = dict[str, Any]
 

@@ -11,7 +11,7 @@ from tests.support.parts import requests_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.scheduler.schedule import Decision
+    from function.scheduler.decision import Decision
     from tests.support.world import World
 
 Plain = dict[str, Any]

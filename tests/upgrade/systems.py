@@ -16,8 +16,7 @@ import yaml
 from example.caller import HERE as EXAMPLES, ROOT
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import load
-from function.cli.worlds.workloads import replicas_of
-from function.cli.worlds.world import ParseMemo, plan_all
+from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.cluster import build as clusters
 from tests.replica import generate, provider
 from tests.routing import build as routes, generate as routing

@@ -29,13 +29,13 @@ from function.cli.worlds.moves import (
     upgrades_of,
     without,
 )
-from function.cli.worlds.simulate import Simulation, after, one_round, outcome, settle
+from function.cli.worlds.simulate import after, one_round, outcome, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.cli.worlds.source import Source
-    from function.cli.worlds.world import World
+    from function.cli.worlds.world import Simulation, World
     from function.deployment.forecast import Forecast, Overcommitted
 
 

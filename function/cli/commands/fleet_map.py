@@ -14,11 +14,14 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
-from function.cli.render.fleet_map import AdapterCard, adapter_cards, draw, html, svg
+from function.cli.render.fleet_map import AdapterCard, draw, html, svg
 from function.cli.worlds.inputs import FLEET, read
 from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.source import Source
 
 
@@ -78,7 +81,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
 
         only = inputs.origin.only
         every = settled(inputs.manifests, settled_fleet)
-        adapters = adapter_cards(one for one in every if only in ("", one.manifest.namespace))
+        adapters = _cards(one for one in every if only in ("", one.manifest.namespace))
     picture = draw(inputs.world, settled_fleet, inputs.titles(()), adapters)
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
@@ -89,3 +92,18 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
         except OSError as error:
             raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
     end(inputs.faults, findings=False)
+
+
+def _cards(adapters: Iterable[PlannedAdapter]) -> tuple[AdapterCard, ...]:
+    """Return a card of every adapter, by name."""
+    cards = (
+        AdapterCard(
+            adapter.title,
+            adapter.total,
+            adapter.wanted,
+            adapter.response.conditions[0].message,
+            tuple((f"{adapter.manifest.namespace}/{name}", cluster) for name, cluster, _ in adapter.places),
+        )
+        for adapter in adapters
+    )
+    return tuple(sorted(cards, key=lambda card: card.name))

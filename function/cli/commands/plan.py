@@ -79,7 +79,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     if inputs.manifests["ModelAdapter"]:
         from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
 
-        adapters = adapters_of(inputs, planned)
+        adapters = adapters_of(inputs.manifests, inputs.world.endpoints, planned, inputs.origin.only)
         if code == FINE and not all(adapter.response.conditions[0].status for adapter in adapters):
             code = FINDINGS
     if workloads:

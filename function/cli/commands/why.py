@@ -190,7 +190,9 @@ def _adapter(inputs: Inputs, name: str, *, is_adapter: bool) -> PlannedAdapter |
     from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
 
     title = title_of(name, sorted(titles), origin, "ModelAdapter")
-    planned = adapters_of(inputs, plan_all(inputs.world))
+    planned = adapters_of(
+        inputs.manifests, inputs.world.endpoints, plan_all(inputs.world), inputs.origin.only
+    )
     return next(adapter for adapter in planned if adapter.title == title)
 
 

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from function.cli.render.table import show_condition
 from function.cli.text import console, counted, escape
-from function.cli.worlds.settling import plain_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +62,7 @@ def why_data(adapter: PlannedAdapter) -> dict[str, Any]:
         "name": adapter.manifest.name,
         "wanted": adapter.wanted,
         "placed": adapter.total,
-        "conditions": plain_conditions(adapter.response),
+        "conditions": [condition.plain for condition in adapter.response.conditions],
         "replicas": [row.plain for row in adapter.forecast.verdicts],
         "hints": [{"change": text, "unlocks": more} for text, more in adapter.forecast.hints],
     }

@@ -23,14 +23,11 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import counted, printable, track
 from function.cli.worlds.derive import folded
-from function.cli.worlds.world import Planned, World, identity_of
+from function.cli.worlds.world import Planned, Simulation, World, identity_of
 from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from function.cli.worlds.adapters import PlannedAdapter
-    from function.cli.worlds.simulate import Simulation
+    from collections.abc import Collection, Iterator
 
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
@@ -371,21 +368,6 @@ def _regions(world: World, shares: Shares) -> tuple[tuple[str, tuple[ClusterCard
         grouped[card.region].append(card)
     order = sorted(grouped, key=lambda region: (region == ELSEWHERE, region))
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
-
-
-def adapter_cards(adapters: Iterable[PlannedAdapter]) -> tuple[AdapterCard, ...]:
-    """Return a card of every adapter, by name."""
-    cards = (
-        AdapterCard(
-            adapter.title,
-            adapter.total,
-            adapter.wanted,
-            adapter.response.conditions[0].message,
-            tuple((f"{adapter.manifest.namespace}/{name}", cluster) for name, cluster, _ in adapter.places),
-        )
-        for adapter in adapters
-    )
-    return tuple(sorted(cards, key=lambda card: card.name))
 
 
 def draw(

@@ -23,8 +23,8 @@ from function.api.model import mapping
 from function.boundary import JsonObject, PlainDocument, Request, Response
 from function.cli.text import as_yaml, complain, console, escape, note, printable
 from function.cli.worlds.derive import folded
-from function.cli.worlds.settling import plain_conditions
-from function.cli.worlds.workloads import ReplicaWorkloads, replicas_of, workloads_of
+from function.cli.worlds.workloads import ReplicaWorkloads, workloads_of
+from function.cli.worlds.world import Planned, replicas_of
 from function.dispatch import run
 from function.routing.service import declared
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.worlds.inputs import Inputs
-    from function.cli.worlds.world import Planned
 
 
 def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
@@ -55,7 +54,7 @@ def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
         {
             "replica": workloads.name,
             "cluster": workloads.cluster,
-            "conditions": plain_conditions(workloads.response),
+            "conditions": [condition.plain for condition in workloads.response.conditions],
             "pendingPods": [{"name": name, "waits": reason} for name, reason in workloads.pending_pods()],
         }
         for workloads in observed

@@ -39,12 +39,14 @@ from function.cli.ui.view import Entries, Look, difference, happenings, look_at
 from function.cli.worlds.changes import AddNodes, Change, Drain, Replicas
 from function.cli.worlds.inputs import FLEET, Inputs, taken
 from function.cli.worlds.settling import explained
-from function.cli.worlds.simulate import Simulation, settle
+from function.cli.worlds.simulate import settle
 from function.cli.worlds.source import Source, gather
 from function.cli.worlds.whatif import forecast_both
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from function.cli.worlds.world import Simulation
 
 HERE, MAP = Path(__file__).parent, Path(function.cli.render.__file__).parent
 SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"

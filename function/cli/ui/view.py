@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.cli.worlds.inputs import Inputs
-    from function.cli.worlds.simulate import Simulation
-    from function.cli.worlds.world import Planned, World
+    from function.cli.worlds.world import Planned, Simulation, World
 
 Entries = dict[str, Any]
 """Plain values by key: `fleet`, `cluster/use1`, `deployment/ml/chat`."""

@@ -21,16 +21,12 @@ from function.api.model import mapping, number
 from function.api.ownership import turn
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
-from function.cli.worlds.settling import plain_conditions
-from function.cli.worlds.workloads import replicas_of
-from function.cli.worlds.world import Planned, identity_of, is_deleting
+from function.cli.worlds.world import Planned, Simulation, identity_of, is_deleting, replicas_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.manifest import Manifest, Manifests
-    from function.cli.worlds.simulate import Simulation
 
 ADAPTER_KIND = "ModelAdapter"
 ROUNDS = 20
@@ -82,7 +78,8 @@ class PlannedAdapter:
             for name, cluster, action in self.places
         ]
         head = {"namespace": self.manifest.namespace, "name": self.manifest.name}
-        return {**head, "conditions": plain_conditions(self.response), "replicas": replicas}
+        conditions = [condition.plain for condition in self.response.conditions]
+        return {**head, "conditions": conditions, "replicas": replicas}
 
     @property
     def outcome(self) -> dict[str, Any]:
@@ -97,15 +94,17 @@ class PlannedAdapter:
         }
 
 
-def adapters_of(inputs: Inputs, plans: Iterable[Planned]) -> list[PlannedAdapter]:
-    """Ask about every adapter of the files, the oldest first; of a namespace where one is asked about."""
-    if not inputs.manifests[ADAPTER_KIND]:
+def adapters_of(
+    manifests: Manifests, endpoints: Iterable[JsonObject], plans: Iterable[Planned], only: str
+) -> list[PlannedAdapter]:
+    """Ask about every adapter of the files, the oldest first; with `only`, of one namespace."""
+    if not manifests[ADAPTER_KIND]:
         return []
     planned = list(plans)
     desired = [replica for one in planned for replica in replicas_of(one)]
-    replicas = standing_replicas(inputs.manifests, {one.title for one in planned}, desired)
-    answers = placed(inputs.manifests, replicas, inputs.world.endpoints)
-    return [answer for answer in answers if inputs.origin.only in ("", answer.manifest.namespace)]
+    replicas = standing_replicas(manifests, {one.title for one in planned}, desired)
+    answers = placed(manifests, replicas, endpoints)
+    return [answer for answer in answers if only in ("", answer.manifest.namespace)]
 
 
 def standing_replicas(

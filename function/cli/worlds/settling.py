@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
-from function.boundary import JsonObject, PlainDocument, Response
+from function.boundary import JsonObject, PlainDocument
 from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def summary_of(planned: Planned) -> dict[str, Any]:
         "namespace": manifest.namespace,
         "name": manifest.name,
         **planned.response.status,
-        "conditions": plain_conditions(planned.response),
+        "conditions": [condition.plain for condition in planned.response.conditions],
         "stalled": stalled_of(planned),
         "unready": [unready._asdict() for unready in unready_of(planned)],
     }
@@ -274,16 +274,3 @@ def explained(planned: Planned, cluster: str | None = None, pool: str | None = N
 def stalled_of(planned: Planned) -> list[str]:
     """Why the control plane does not do, or did not do yet, what is planned here."""
     return standing(planned.manifest.content, ()).stalled
-
-
-def plain_conditions(response: Response) -> list[dict[str, str]]:
-    """The conditions of an answer as plain data."""
-    return [
-        {
-            "type": condition.type,
-            "status": str(condition.status),
-            "reason": condition.reason,
-            "message": condition.message,
-        }
-        for condition in response.conditions
-    ]

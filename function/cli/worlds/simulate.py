@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.model import mapping
@@ -20,7 +19,7 @@ from function.api.names import KEY_ANNOTATION
 from function.api.replica import PREEMPTING_LABEL, WAS_READY_ANNOTATION
 from function.cli.text import track
 from function.cli.worlds.derive import arbitrated
-from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
+from function.cli.worlds.world import Planned, Simulation, World, identity_of, is_deleting, plan_all
 from function.deployment.forecast import NO_PRICE, Price
 
 if TYPE_CHECKING:
@@ -35,25 +34,6 @@ ROUNDS = 100
 ObjectKey: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """All rounds, and the world as it stands after the last."""
-
-    rounds: tuple[tuple[Planned, ...], ...]
-    world: World
-    settled: bool
-
-    @property
-    def last(self) -> tuple[Planned, ...]:
-        """The round in which nothing changed any more."""
-        return self.rounds[-1]
-
-    @property
-    def plans(self) -> Iterator[Planned]:
-        """Every plan of every round."""
-        return chain.from_iterable(self.rounds)
 
 
 def one_round(world: World) -> tuple[Planned, ...]:

@@ -14,13 +14,14 @@ from function.cli.worlds.apply import Commands, one_after_another
 from function.cli.worlds.changes import Change, Delete, Drain
 from function.cli.worlds.inputs import FLEET, taken
 from function.cli.worlds.manifest import Manifests, map_at
-from function.cli.worlds.simulate import Difference, Simulation, compare, settle
+from function.cli.worlds.simulate import Difference, compare, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.cli.worlds.adapters import AdapterDifference
     from function.cli.worlds.source import Origin
+    from function.cli.worlds.world import Simulation
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.worlds.inputs import Inputs
-    from function.cli.worlds.world import Planned
 
 COMPOSITE_LABEL = "crossplane.io/composite"
 
@@ -68,23 +67,6 @@ class ReplicaWorkloads:
             scheduled, message = condition_of(pod.remote_status, "PodScheduled")
             if pod.identity.kind == "Pod" and scheduled is False:
                 yield pod.identity.name, message
-
-
-def replicas_of(planned: Planned) -> list[JsonObject]:
-    """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
-    workloads = []
-    for key, desired in sorted(planned.response.desired.items()):
-        if desired.resource.get("kind") != "ModelReplica":
-            continue
-        held = planned.request.observed.get(key)
-        existing = held.plain() if held is not None else {}
-        stored = mapping(existing.get("metadata"))
-        identity = {key: stored[key] for key in ("name", "uid", "creationTimestamp") if stored.get(key)}
-        metadata = {**desired.resource["metadata"], **identity}
-        workloads.append(
-            {**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))}
-        )
-    return workloads
 
 
 def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[ReplicaWorkloads]:

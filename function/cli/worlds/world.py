@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api import Malformed, ModelReplica, SchedulerConfig, replica as replica_api
-from function.api.model import string
+from function.api.model import mapping, string
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
-from function.boundary import Document, PlainDocument, Request, Requirement, Response
+from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement, Response
 from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
 from function.cli.worlds.manifest import Manifest, Manifests, map_at
 from function.deployment.forecast import Forecast, Shared, everything, forecast
@@ -102,6 +103,42 @@ class Planned:
     def title(self) -> str:
         """`namespace/name` of the deployment."""
         return f"{self.manifest.namespace}/{self.manifest.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """All rounds, and the world as it stands after the last."""
+
+    rounds: tuple[tuple[Planned, ...], ...]
+    world: World
+    settled: bool
+
+    @property
+    def last(self) -> tuple[Planned, ...]:
+        """The round in which nothing changed any more."""
+        return self.rounds[-1]
+
+    @property
+    def plans(self) -> Iterator[Planned]:
+        """Every plan of every round."""
+        return chain.from_iterable(self.rounds)
+
+
+def replicas_of(planned: Planned) -> list[JsonObject]:
+    """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
+    workloads = []
+    for key, desired in sorted(planned.response.desired.items()):
+        if desired.resource.get("kind") != "ModelReplica":
+            continue
+        held = planned.request.observed.get(key)
+        existing = held.plain() if held is not None else {}
+        stored = mapping(existing.get("metadata"))
+        identity = {key: stored[key] for key in ("name", "uid", "creationTimestamp") if stored.get(key)}
+        metadata = {**desired.resource["metadata"], **identity}
+        workloads.append(
+            {**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))}
+        )
+    return workloads
 
 
 def world_of(manifests: Manifests) -> World:

@@ -32,11 +32,11 @@ from function.boundary import Condition, Request, Resolution, Shape, Unreadable
 from function.deployment.explain.lint import advice
 from function.deployment.explain.message import around, placed_of, replacement_cause
 from function.deployment.requirements import coordinated, published
+from function.scheduler.decision import Decision
 from function.scheduler.disruption import rollout_budget, surge
 from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
 from function.scheduler.headroom import guarantees
 from function.scheduler.outcomes import Cause, Kept, Update
-from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import evacuation, suspects
 from function.transitions import conditions_before
 

@@ -39,12 +39,12 @@ from function.api.replica import (
 )
 from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable
 from function.fail_static import as_observed
+from function.scheduler.decision import Decision
 from function.scheduler.device_matching import Match
 from function.scheduler.disruption import spare
 from function.scheduler.engine_options import Candidate, EngineOption
 from function.scheduler.ledger import may_yield
 from function.scheduler.outcomes import Kept, Placed, Update
-from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import Fleet
 from function.scheduler.stamp import (
     RUNNING,

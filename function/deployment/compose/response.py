@@ -61,8 +61,8 @@ from function.deployment.explain.report import report, steady
 from function.deployment.requirements import referenced_cache, watched_for_room
 from function.deployment.snapshot.fleet import read_cache
 from function.fail_static import everything_observed
+from function.scheduler.decision import Decision
 from function.scheduler.outcomes import Cause, Update
-from function.scheduler.schedule import Decision
 from function.transitions import circuit_open, conditions_before, transitions
 
 # Report which request to reconcile was handled: `status.lastHandledReconcileAt`.

@@ -28,10 +28,10 @@ from function.api.reasons import Reason, Rejection
 from function.api.text import digest
 from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
+from function.scheduler.decision import Decision
 from function.scheduler.filters import StackExpresses, standing
 from function.scheduler.mismatch import lasting_fault
 from function.scheduler.placer import barred
-from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import SchedulingInput, evacuation
 from function.scheduler.search import OnPools
 

@@ -24,7 +24,8 @@ from function.api import Malformed
 from function.api.reasons import Rejection
 from function.deployment.explain.change import InputChange
 from function.deployment.explain.remedies import corrections, proposals
-from function.scheduler.schedule import Decision, schedule
+from function.scheduler.decision import Decision
+from function.scheduler.schedule import schedule
 
 SHOWN = 5
 """The most hints given."""

@@ -27,8 +27,8 @@ from function.api.reasons import Reason, Rejection
 from function.api.replica import ModelReplica
 from function.api.taints import Taint, untolerated
 from function.api.text import LIMIT, counted, listed, one_line
+from function.scheduler.decision import Decision
 from function.scheduler.outcomes import OUTDATED, Dropped, Kept, Placed, Update
-from function.scheduler.schedule import Decision
 
 # Phrase one recorded fact in one line: why a cluster takes no replica, why a replica went where it did.
 

@@ -41,8 +41,8 @@ from function.deployment.explain.change import (
     with_cluster,
 )
 from function.deployment.explain.lint import Catalogue, unflattened
+from function.scheduler.decision import Decision
 from function.scheduler.device_matching import MAX_CLAIMED
-from function.scheduler.schedule import Decision
 from function.scheduler.scheduling_input import SchedulingInput, Unshared
 
 # The context of remedies: a decision and its rejections, the nearest miss first.

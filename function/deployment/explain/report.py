@@ -40,9 +40,9 @@ from function.deployment.explain.clusters import (
 from function.deployment.explain.hints import hints
 from function.deployment.explain.lint import lint
 from function.deployment.explain.remedies import source_of
+from function.scheduler.decision import Decision
 from function.scheduler.outcomes import Dropped, Kept, Placed
 from function.scheduler.price import price_of_replica
-from function.scheduler.schedule import Decision
 from function.scheduler.search import OnPools
 
 # List every replica of a deployment as one row: for reports, tables and forecasts.
