@@ -24,13 +24,12 @@ from function.api.replica import MANY
 from function.api.taints import untolerated
 from function.boundary import Unreadable
 from function.boundary.memo import Memo
+from function.scheduler import scores, stamp
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger
 from function.scheduler.outcomes import OUTDATED, Cause, Dropped, Kept, Placed, Update
 from function.scheduler.placer import Placer
 from function.scheduler.scheduling_input import SchedulingInput
-from function.scheduler.scores import PreferencesScore
-from function.scheduler.stamp import RUNNING, same_template, updated_spec
 
 T = TypeVar("T")
 Rank: TypeAlias = tuple[int, ...]
@@ -175,7 +174,7 @@ def _sick(inputs: SchedulingInput, cluster: str) -> bool:
 def _ranked(inputs: SchedulingInput, among: Iterable[Kept]) -> Iterator[tuple[Rank, OwnReplica, Kept]]:
     """Those that can leave, each with what comes before the load of its cluster."""
     sick = Memo(partial(_sick, inputs))
-    preferences = PreferencesScore.of(inputs)
+    preferences = scores.PreferencesScore.of(inputs)
     for replica in among:
         own_replica = replica.own_replica
         if own_replica.identity is None:
@@ -469,11 +468,11 @@ def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
     if kept.shape is None:
         return False
     try:
-        observed = own_replica.document.project(RUNNING)["spec"]
+        observed = own_replica.document.project(stamp.RUNNING)["spec"]
     except Unreadable:
         return False
-    return not same_template(
-        updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed), observed
+    return not stamp.same_template(
+        stamp.updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed), observed
     )
 
 

@@ -26,20 +26,18 @@ from function.api.reasons import Rejection
 from function.api.replica import BORROWED_VALUE, GuaranteeShare
 from function.api.taints import untolerated
 from function.boundary import Resolution
-from function.scheduler import disruption
+from function.scheduler import disruption, mismatch, stamp
 from function.scheduler.budget import CallBudget
 from function.scheduler.decision import Decision
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, ReplicaCounts, overcommitted_pools
 from function.scheduler.matcher import Matcher
-from function.scheduler.mismatch import examine, lasting_fault
 from function.scheduler.outcomes import Cause, Dropped, Kept, Placed
 from function.scheduler.placer import Placer
 from function.scheduler.preemption import Arbitration, Victim, arbitrate, over_quota, shares_of
 from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation, scheduling_input
 from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
-from function.scheduler.stamp import Indices
 
 # Retain: every existing replica keeps its cluster, index and pools unless Law 2 lists a reason not to.
 #
@@ -112,8 +110,8 @@ def _stays(
     if inputs.selectors.invalid:
         return Kept(own_replica, doubt="a selector does not compile")
     cluster = inputs.fleet.clusters.get(own_replica.cluster)
-    kept = examine(inputs, matcher, ledger, own_replica, cluster)
-    too_long = None if kept.mismatch else lasting_fault(evacuating, own_replica, cluster)
+    kept = mismatch.examine(inputs, matcher, ledger, own_replica, cluster)
+    too_long = None if kept.mismatch else mismatch.lasting_fault(evacuating, own_replica, cluster)
     if too_long is None:
         return kept
     # Law 2, reason 7. It matches as ever: while it has nowhere to go it is updated like any other, which
@@ -438,7 +436,7 @@ def run_pass(
             inputs, ledger, disruption.roll(inputs, kept), (), tuple(dropped), matched=matcher.matched
         )
     ledger.count_for(ReplicaCounts(replica.own_replica.cluster for replica in kept))
-    placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
+    placer = Placer(inputs, matcher, ledger, stamp.Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
     placed = fill(placer, allowed, Queue(inputs, placer, arbitration))  # 3

@@ -23,15 +23,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from function.cel.checker.state import Checked
-from function.cel.library import operators
+from function.cel.library import formats, network, operators, quantity, strings, urls
 from function.cel.library.charges import AFTER, absorbed, dispatched, looked, spend
 from function.cel.library.declarations import CallCost, Overload
-from function.cel.library.formats import Format
-from function.cel.library.network import Cidr, Ip
 from function.cel.library.operators import KEYS, contains, equal, optional_element
-from function.cel.library.quantity import Quantity, Semver
-from function.cel.library.strings import compiled
-from function.cel.library.urls import Url
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import BOOL, DYN, Call, Identifier, Node, Select, Type, operands, written
 from function.cel.syntax.parser import collect
@@ -162,7 +157,7 @@ def present(operand: Value, field: str) -> bool:
 # put together again: the optional is there, and an error to whoever reads it. A map forgets what it has for
 # keys that are not there. Kubernetes 1.37 mends all that.
 
-_FOREIGN = frozenset({Quantity, Semver, Ip, Cidr, Url})
+_FOREIGN = frozenset({quantity.Quantity, quantity.Semver, network.Ip, network.Cidr, urls.Url})
 _MAYBE = frozenset({"optional", "dyn"})
 
 
@@ -217,12 +212,12 @@ CLASSES: dict[str, type] = {
     "map": Map,
     "optional": Optional,
     "type": TypeValue,
-    nodes.QUANTITY.name: Quantity,
-    nodes.SEMVER.name: Semver,
-    nodes.IP.name: Ip,
-    nodes.CIDR.name: Cidr,
-    nodes.URL.name: Url,
-    nodes.FORMAT.name: Format,
+    nodes.QUANTITY.name: quantity.Quantity,
+    nodes.SEMVER.name: quantity.Semver,
+    nodes.IP.name: network.Ip,
+    nodes.CIDR.name: network.Cidr,
+    nodes.URL.name: urls.Url,
+    nodes.FORMAT.name: formats.Format,
 }
 """The class that values of a type have; any may come for a type that is not here."""
 
@@ -372,7 +367,7 @@ def _check_pattern(node: Call, pattern: Value) -> None:
     if type(pattern) is not str:
         return
     try:
-        compiled(pattern)
+        strings.compiled(pattern)
     except EvaluationError as error:
         at = node.args[-1 if node.target is None else 0]
         raise Mistake(f"invalid {node.function} argument: {error}", at.span.at) from None

@@ -40,10 +40,8 @@ from function.cel.evaluator.calls import (
     qualified,
     relative,
 )
+from function.cel.library import declarations, lists, operators
 from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE, sorting, spend
-from function.cel.library.declarations import MESSAGES
-from function.cel.library.lists import sorted_by
-from function.cel.library.operators import element
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import BOOL, DYN, Loop, OptionalMap, list_of
 from function.cel.syntax.parser import collect, descend
@@ -266,7 +264,7 @@ def _sort_by(walker: Walker, steps: list[Code]) -> Run:
             keys.append(key(frame))
         spend(frame, sorting(values))
         frame[BUDGET] -= RESULT + 2
-        return sorted_by(values, keys)
+        return lists.sorted_by(values, keys)
 
     return run
 
@@ -351,7 +349,7 @@ def _select(build: Build, node: nodes.Select) -> CodeSteps:
         return Code(fused, units + 1, certain=build.checked.types[node])
     if build.checked.types[node.operand] == build.checked.environment.type:
         return Code(lambda frame: frame[SUBJECT].fields[field], units + 1)
-    return Code(lambda frame: element(run(frame), field), units + 1)
+    return Code(lambda frame: operators.element(run(frame), field), units + 1)
 
 
 def _list_literal(_build: Build, node: nodes.ListLiteral) -> CodeSteps:
@@ -415,7 +413,7 @@ def _message(_build: Build, node: nodes.MessageLiteral) -> CodeSteps:
     without is the zero of its type.
     """
     if not node.fields:
-        zero = MESSAGES[node.name].zero
+        zero = declarations.MESSAGES[node.name].zero
         return Code(lambda _frame: zero, CREATE_MESSAGE)
     codes = yield from collect(value for _, value, _ in node.fields)
     return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))

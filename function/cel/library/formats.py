@@ -16,12 +16,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from function.cel.library import conversions, strings, times, urls
 from function.cel.library.charges import JOINED, MET, excess, tenth, weight
-from function.cel.library.conversions import to_string
 from function.cel.library.declarations import function, method
-from function.cel.library.strings import quoted
-from function.cel.library.times import days_in
-from function.cel.library.urls import url_problem
 from function.cel.syntax.nodes import ListLiteral, MapLiteral, Node, Type
 from function.cel.values import (
     NONE,
@@ -150,7 +147,7 @@ def _label_value(text: str) -> Problems:
 
 def _uri(text: str) -> Problems:
     """Check as the URL library does, and report what Go's parser would say."""
-    problem = url_problem(text)
+    problem = urls.url_problem(text)
     return [] if problem is None else [problem]
 
 
@@ -160,7 +157,7 @@ def _is_date(text: str) -> bool:
     if match is None:
         return False
     year, month, day = map(int, match.groups())
-    return 1 <= month <= MONTHS and 1 <= day <= days_in(year, month)
+    return 1 <= month <= MONTHS and 1 <= day <= times.days_in(year, month)
 
 
 def _is_datetime(text: str) -> bool:
@@ -392,7 +389,7 @@ def text_of(value: Value) -> str:
         return (
             f"{{{', '.join(f'{key}:{inner}' for key, inner in sorted(map(_pair, value.entries.values())))}}}"
         )
-    return str(value.name) if kind is TypeValue else to_string(value)
+    return str(value.name) if kind is TypeValue else conversions.to_string(value)
 
 
 def _pair(entry: tuple[Value, Value]) -> tuple[str, str]:
@@ -413,9 +410,9 @@ def _inner(value: Value) -> str:
     if kind not in _CLASSES:
         raise EvaluationError(f"no formatting function for {type_name(value)}")
     if kind is str or kind is bytes:
-        return f"{'b' if kind is bytes else ''}{quoted(to_string(value))}"
+        return f"{'b' if kind is bytes else ''}{strings.quoted(conversions.to_string(value))}"
     if kind is Duration or kind is Timestamp:
-        return f"{_CLASSES[kind]}({quoted(to_string(value))})"
+        return f"{_CLASSES[kind]}({strings.quoted(conversions.to_string(value))})"
     if kind is not float:
         return text_of(value)
     if math.isnan(value):

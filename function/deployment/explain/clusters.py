@@ -28,12 +28,10 @@ from function.api.reasons import Reason, Rejection
 from function.api.text import digest
 from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
+from function.scheduler import filters, mismatch, search
 from function.scheduler.decision import Decision
-from function.scheduler.filters import StackExpresses, standing
-from function.scheduler.mismatch import lasting_fault
 from function.scheduler.placer import barred
 from function.scheduler.scheduling_input import SchedulingInput, evacuation
-from function.scheduler.search import OnPools
 
 # Digests of what a decision was made from, and of the decision.
 #
@@ -79,13 +77,14 @@ def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
         evacuating, fleet = evacuation(inputs), inputs.fleet
         yield evacuating.paused
         for replica in fleet.own_replicas:
-            yield f"{replica.key} {lasting_fault(evacuating, replica, fleet.clusters.get(replica.cluster))}"
+            cluster = fleet.clusters.get(replica.cluster)
+            yield f"{replica.key} {mismatch.lasting_fault(evacuating, replica, cluster)}"
         yield _text(sorted(name for name, cluster in fleet.clusters.items() if evacuating.lost(cluster)))
 
 
 def _stacks(inputs: SchedulingInput) -> tuple[str, ...]:
     """Digest the meaning of templates for the fleet's stacks: the templates themselves are in no digest."""
-    stacks = StackExpresses.of(inputs)
+    stacks = filters.StackExpresses.of(inputs)
     return stacks.facts if stacks is not None else ()
 
 
@@ -184,7 +183,7 @@ class Survey:
         kept = {kept.own_replica.cluster for kept in decision.kept}
         placed = {placed.identity.cluster for placed in decision.placed}
         inputs = decision.inputs
-        rejections = decision.survey() if inputs.fleet.whole else barred(inputs, standing(inputs))
+        rejections = decision.survey() if inputs.fleet.whole else barred(inputs, filters.standing(inputs))
         return cls(decision, rejections, frozenset(kept | placed))
 
     def verdict(self, name: str) -> ClusterVerdict:
@@ -277,7 +276,7 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[JsonObject]:
     return [*named, {"deployment": f"{len(ordered) - shown} others", unit: others}] if others else named
 
 
-def _engine(verdict: OnPools, *, alternative: str) -> JsonObject:
+def _engine(verdict: search.OnPools, *, alternative: str) -> JsonObject:
     """One engine on one pool: the nodes it needs, or everything that keeps it off."""
     entry: JsonObject = {"engine": verdict.engine, **({"alternative": alternative} if alternative else {})}
     if verdict.nodes is not None:
