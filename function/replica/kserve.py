@@ -321,13 +321,10 @@ def _pod(
             {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}},
             *pods.volumes_of(snapshot, member),
         ],
-        **pods.node_placement(snapshot, member, running),
     }
     if claim is not None:
         spec["resourceClaims"] = [{"name": pods.CLAIM, "resourceClaimTemplateName": claim.name}]
-    spec |= pods.pull_secrets(snapshot, member) | pods.pod_scheduling(snapshot)
-    spec |= pods.spread(snapshot, engine, labels, running)
-    pods.drain(snapshot, spec)
+    pods.add_cluster_rules(spec, snapshot, engine, member, labels, running)
     return spec
 
 

@@ -114,10 +114,8 @@ def pod_template(
     container = _engine_container(snapshot, engine, member, mounts)
     running = mapping(running_template(member, before).get("spec"))
     spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
-    spec |= node_placement(snapshot, member, running)
     if claim:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
-    spec |= pull_secrets(snapshot, member)
     ours = {} if member.role == "Worker" else {SERVING_LABEL: names.serving_label(replica.name)}
     if member.role == "Leader":
         ours[GANG_ROLE_LABEL] = "leader"
@@ -149,8 +147,7 @@ def pod_template(
     if serves and engine.adapters is not None:
         with_room(spec, replica, engine)
     label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
-    spec |= pod_scheduling(snapshot) | spread(snapshot, engine, {label: workload}, running)
-    drain(snapshot, spec)
+    add_cluster_rules(spec, snapshot, engine, member, {label: workload}, running)
     metadata = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
@@ -208,7 +205,29 @@ def volumes_of(snapshot: ReplicaSnapshot, member: WorkloadMember) -> list[dict[s
     return volumes
 
 
-def pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
+def add_cluster_rules(
+    spec: dict[str, Any],
+    snapshot: ReplicaSnapshot,
+    engine: WorkloadEngine,
+    member: WorkloadMember,
+    labels: Mapping[str, str],
+    running: Mapping[str, Any],
+) -> None:
+    """Add to the spec of a member's pods what the cluster and the input say of them, whoever runs them.
+
+    `labels` are those by which the engine's pods are selected, `running` is the spec as it was last applied.
+    """
+    spec |= _node_placement(snapshot, member, running)
+    spec |= _pull_secrets(snapshot, member) | pod_scheduling(snapshot)
+    spec |= _spread(snapshot, engine, labels, running)
+    seconds = snapshot.config.drain_seconds
+    if seconds is not None:  # Every container sleeps before it is stopped, so that requests leave first.
+        for container in spec["containers"]:
+            container["lifecycle"] = {"preStop": {"sleep": {"seconds": seconds}}}
+        spec["terminationGracePeriodSeconds"] = seconds + DRAIN_MARGIN
+
+
+def _pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
     """Return the Secrets that a member's images are pulled with, by the names that they have there."""
     secrets = [secret.name for secret in member.template.spec.image_pull_secrets]
     if snapshot.config.secrets == "Mirror":
@@ -256,7 +275,7 @@ def environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) 
     return env
 
 
-def node_placement(
+def _node_placement(
     snapshot: ReplicaSnapshot, member: WorkloadMember, running: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Pin the pods to the nodes of their pool. `running`: their spec as it was last applied.
@@ -297,7 +316,7 @@ def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     return {key: value for key, value in fields if value}
 
 
-def spread(
+def _spread(
     snapshot: ReplicaSnapshot, engine: WorkloadEngine, labels: Mapping[str, str], running: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Keep the pods with these labels, those of one engine, on different nodes.
@@ -332,13 +351,3 @@ def spread(
         weighted = [{"weight": 100, "podAffinityTerm": term} for term in terms["Preferred"]]
         rules["preferredDuringSchedulingIgnoredDuringExecution"] = weighted
     return {"affinity": {"podAntiAffinity": rules}} if rules else {}
-
-
-def drain(snapshot: ReplicaSnapshot, spec: dict[str, Any]) -> None:
-    """Let every container of a pod sleep before it is stopped, so that requests leave first."""
-    seconds = snapshot.config.drain_seconds
-    if seconds is None:
-        return
-    for container in spec["containers"]:
-        container["lifecycle"] = {"preStop": {"sleep": {"seconds": seconds}}}
-    spec["terminationGracePeriodSeconds"] = seconds + DRAIN_MARGIN
