@@ -87,11 +87,24 @@ class Forecast:
     def __init__(self, response: Response, decision: Decision | None) -> None:
         self.response = response
         self._decision = decision
-
-    @property
-    def readable(self) -> bool:
-        """Tell whether the deployment could be read."""
-        return self._decision is not None
+        self.readable = decision is not None
+        """Whether the deployment could be read."""
+        self.wanted, self.total, self.held = 0, 0, 0
+        """Replicas that are wanted, that have a place, and that wait for another place."""
+        self.alternatives: list[str] = []
+        """The ways to run a replica, the most wanted first; the primary engines have no name."""
+        self.unreadable_clusters: list[str] = []
+        self.staged = False
+        """Whether an edit of the template goes replica by replica."""
+        if decision is not None:
+            inputs = decision.inputs
+            self.wanted, self.total, self.held = decision.wanted, decision.total, len(decision.held)
+            self.alternatives = [shape.name for shape in inputs.deployment.shapes]
+            self.unreadable_clusters = list(inputs.fleet.unreadable)
+            self.staged = inputs.policy.rollout is not None
+        by_type = {condition.type: condition for condition in response.conditions}
+        self.scheduled, self.updated = by_type.get(SCHEDULED), by_type.get(UPDATED)
+        """The conditions that say what became of the replicas, and how far a staged rollout is."""
 
     @property
     def valid(self) -> bool:
@@ -105,36 +118,9 @@ class Forecast:
         return self._decision is not None and may_place(self._decision.inputs)
 
     @property
-    def scheduled(self) -> Condition | None:
-        """The condition that says what became of the replicas."""
-        return next(
-            (condition for condition in self.response.conditions if condition.type == SCHEDULED), None
-        )
-
-    @property
-    def wanted(self) -> int:
-        """Replicas wanted."""
-        return self._decision.wanted if self._decision else 0
-
-    @property
-    def total(self) -> int:
-        """Replicas with a place."""
-        return self._decision.total if self._decision else 0
-
-    @property
-    def held(self) -> int:
-        """Replicas that do not match any more and wait for another place."""
-        return len(self._decision.held) if self._decision else 0
-
-    @property
     def complete(self) -> bool:
         """Tell whether as many are placed as are wanted, and none waits for another place."""
         return self.total >= self.wanted and not self.held
-
-    @property
-    def alternatives(self) -> list[str]:
-        """The ways to run a replica, the most wanted first; the primary engines have no name."""
-        return [shape.name for shape in self._decision.inputs.deployment.shapes] if self._decision else []
 
     @cached_property
     def standing(self) -> list[ReplicaRow]:
@@ -150,11 +136,6 @@ class Forecast:
     def leaving(self) -> list[ReplicaRow]:
         """Every replica that leaves, in the order in which that was decided."""
         return leaving(self._decision) if self._decision else []
-
-    @property
-    def staged(self) -> bool:
-        """Tell whether an edit of the template goes replica by replica."""
-        return self._decision is not None and self._decision.inputs.policy.rollout is not None
 
     @cached_property
     def updating(self) -> list[str]:
@@ -177,11 +158,6 @@ class Forecast:
         ]
 
     @property
-    def updated(self) -> Condition | None:
-        """The condition that says how far a staged rollout is."""
-        return next((condition for condition in self.response.conditions if condition.type == UPDATED), None)
-
-    @property
     def amiss(self) -> list[Condition]:
         """The conditions that are False, but for the one of the placement."""
         conditions = self.response.conditions
@@ -197,11 +173,6 @@ class Forecast:
         """Every cluster that can be read, with the names of its pools."""
         clusters = self._decision.inputs.fleet.clusters if self._decision else {}
         return {name: tuple(pool.name for pool in cluster.pools) for name, cluster in clusters.items()}
-
-    @property
-    def unreadable_clusters(self) -> list[str]:
-        """Every cluster that cannot be read."""
-        return list(self._decision.inputs.fleet.unreadable) if self._decision else []
 
     @property
     def rejections(self) -> Mapping[str, Rejection]:

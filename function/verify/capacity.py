@@ -56,7 +56,10 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
     gives_way: set[NamespacedName] = {*_beyond_quota(state, living)}
     # Who cannot give way has the right to its nodes first; the others have it by creation, and on clusters
     # that arbitrate by class before that. For one that preempts others may go, so it holds them either way.
-    for replica in sorted(living, key=lambda one: (_never_ready(one), *_by_class(state, one), *_age(one))):
+    for replica in sorted(
+        living,
+        key=lambda one: (_never_ready(one), *_by_class(state, one), *(one.created, one.namespace, one.name)),
+    ):
         nodes = {where: count for where, count in held_by(replica).items() if where in over}
         crowded = any(
             where not in free or held[where] + count > free[where] for where, count in nodes.items()
@@ -79,10 +82,6 @@ def _beyond_quota(state: State, living: Sequence[ModelReplica]) -> Iterator[Name
             for replica in living:
                 if replica.namespace in quota.namespaces and _never_ready(replica):
                     yield replica.namespace, replica.name
-
-
-def _age(replica: ModelReplica) -> tuple[str, str, str]:
-    return (replica.created, replica.namespace, replica.name)
 
 
 def _arbitrates(state: State, replica: ModelReplica) -> bool:

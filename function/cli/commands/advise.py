@@ -72,7 +72,8 @@ class Relief:
 def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
     """Look for relief of every pool that is overcommitted in a world. Returns the world after the moves."""
     now, latest = (
-        _readable(plan.forecast for plan in round_) for round_ in (settled.rounds[0], settled.last)
+        next((plan.forecast for plan in round_ if plan.forecast.readable), None)
+        for round_ in (settled.rounds[0], settled.last)
     )
     if now is None or latest is None:
         return [], settled.world
@@ -88,10 +89,6 @@ def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
         holders = now.holders(pool.cluster, pool.pool)
         reliefs.append(Relief(pool, holders, yields, tuple(moves), still.get(_place(pool))))
     return reliefs, left
-
-
-def _readable(forecasts: Iterable[Forecast]) -> Forecast | None:
-    return next((forecast for forecast in forecasts if forecast.readable), None)
 
 
 def _by_pool(forecast: Forecast) -> Mapping[tuple[str, str], Overcommitted]:

@@ -101,26 +101,16 @@ class SetTaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(SetTaint):
     """Drain a cluster: a NoExecute taint that nobody expects."""
 
-    cluster: str
+    key: str = DRAIN_KEY
+    value: str = ""
+    effect: str = "NoExecute"
 
     def __str__(self) -> str:
         """`drain use1`."""
         return f"drain {self.cluster}"
-
-    def apply(self, manifests: Manifests) -> Manifests:
-        """Add the taint."""
-        return self._taint.apply(manifests)
-
-    def commands(self, manifests: Manifests) -> Commands:
-        """Add the taint."""
-        return self._taint.commands(manifests)
-
-    @property
-    def _taint(self) -> SetTaint:
-        return SetTaint(self.cluster, DRAIN_KEY, "", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,8 +290,8 @@ def compose(
         ttl=(pending, ttl.settled),
         woken=(
             waits
-            and not (deaf or invalid or _moving(decision))
-            and (not _short(decision) or watched_for_room(requirements))
+            and not (deaf or invalid or any(kept.outgoing for kept in decision.kept))
+            and (decision.total >= decision.wanted or watched_for_room(requirements))
         ),
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
@@ -307,12 +307,9 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     fleet = decision.inputs.fleet
     delivered = not fleet.undelivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
     degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
-    return _short(decision) or _moving(decision) or degraded or not delivered
-
-
-def _short(decision: Decision) -> bool:
-    return decision.total < decision.wanted
-
-
-def _moving(decision: Decision) -> bool:
-    return any(kept.outgoing for kept in decision.kept)
+    return (
+        decision.total < decision.wanted
+        or any(kept.outgoing for kept in decision.kept)
+        or degraded
+        or not delivered
+    )

@@ -85,22 +85,21 @@ def with_cluster(inputs: SchedulingInput, cluster: InferenceCluster) -> Scheduli
     return replace(inputs, fleet=replace(inputs.fleet, clusters=clusters))
 
 
-def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> SchedulingInput:
-    """The input with another deployment, its selectors compiled anew.
+def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:
+    """The input with an edit to the deployment, as its owner would make it, its selectors compiled anew.
 
     However many changes are tried, none costs what deciding may: its evaluations share no units, and those of
     many selectors are fewer.
     """
-    return scheduling_input(
-        deployment, inputs.fleet, inputs.config, inputs.config_fault, share=Share(MOST // 8, MAX_LENGTH)
-    )
-
-
-def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:
-    """The input with an edit to the deployment, as its owner would make it."""
     plain = inputs.deployment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     edit(plain)
-    return with_deployment(inputs, ModelDeployment.parse(plain))
+    return scheduling_input(
+        ModelDeployment.parse(plain),
+        inputs.fleet,
+        inputs.config,
+        inputs.config_fault,
+        share=Share(MOST // 8, MAX_LENGTH),
+    )
 
 
 def requests_in(plain: JsonObject) -> list[JsonObject]:

@@ -200,7 +200,7 @@ def limits(context: ProposalContext) -> Iterator[InputChange]:
             "RaiseLimit",
             Effort.ALTERNATIVE,
             text,
-            lambda inputs: _budgeted(inputs, steps),
+            lambda inputs: replace(inputs, config=changed(inputs.config, search_budget=steps)),
             {"searchBudget": steps},
         )
 
@@ -233,10 +233,6 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChan
         facts,
         group=f"skew {key}",
     )
-
-
-def _budgeted(inputs: SchedulingInput, steps: int) -> SchedulingInput:
-    return replace(inputs, config=changed(inputs.config, search_budget=steps))
 
 
 def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> InputChange:
