@@ -136,7 +136,7 @@ Amount = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
 
 
 class QuotaAmounts(StepInput):
-    """What a quota counts. What is left out is not limited."""
+    """The bounds of a quota. What is left out is not limited."""
 
     nodes: Amount | None = None
     devices: Amount | None = None

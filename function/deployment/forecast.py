@@ -129,7 +129,7 @@ class Forecast:
 
     @cached_property
     def price(self) -> Price:
-        """What its replicas cost together, once all is done that was decided."""
+        """The price of its replicas together, once all is done that was decided."""
         return Price.of(row.cents for row in self.standing)
 
     @cached_property

@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def cents(self) -> int | None:
-        """What it costs an hour; None where that is not known."""
+        """Its price for an hour; None where that is not known."""
         return price_of(self.cluster, self.nodes, self.devices)
 
     def pool(self, option: EngineOption, member: int) -> str:

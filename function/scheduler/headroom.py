@@ -1,6 +1,9 @@
 """Headroom: go on where a decision stopped, and count how many more replicas would fit.
 
-Everything here works on copies, or is taken back: the decision stays as it is.
+Why: people plan by it ("would three more fit?"), so it has to be what the algorithm would do and no estimate.
+It places by the same code, on copies or to be taken back: the decision stays as it is.
+
+Limit: every replica is counted up to a bound that the caller names, since each costs a search.
 """
 
 from __future__ import annotations

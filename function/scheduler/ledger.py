@@ -1,7 +1,12 @@
-"""The capacity that a pool has left: nodes, or (with Device accounting) the devices its pods leave free.
+"""The ledger: what each pool has left, who holds it, and how many replicas each cluster counts for.
 
-Both kinds have the same methods, so a caller need not know which one it has. They are values: taking returns
-another one.
+It is the one owner of these facts, so that no two steps of a pass can disagree about what is free.
+
+1. The capacity of a pool is nodes, or (with Device accounting) the devices that its pods leave free. Both
+   kinds have the same methods, so a caller need not know which one it has. They are values: taking returns
+   another one.
+2. A pool that holds more than it has is overcommitted. Who gives way there depends on what is observed alone.
+3. `Ledger` charges replicas to pools. Its journal tells memos which clusters changed.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ class Placer:
         return share._replace(reclaims=reclaims) if share is not None else None
 
     def _lost(self, way: tuple[Candidate, list[ModelReplica]]) -> tuple[object, ...]:
-        """What is lost where some give way: the values of those that were Ready, dearest first; others."""
+        """The loss where some give way: the values of those that were Ready, dearest first; others."""
         candidate, gone = way
         ready = [replica.priority or 0 for replica in gone if not may_yield(replica)]
         scores = (score.value(candidate, self.ledger.counts) for score in self._scores)

@@ -1,4 +1,15 @@
-"""The input of one pass: the deployment, its policy and selectors, and the fleet."""
+"""The input of one pass: the deployment, its policy and selectors, and the fleet.
+
+A decision is a function of this value alone (Law 1). Everything that was read of a request is in it, parsed
+and frozen, and a pass reads nothing else.
+
+1. `Serving` says which own replicas are in service: every disruption and rollout budget counts those.
+2. `OtherReplicas` are only charged. A server lists them for one deployment, a run over many shares them.
+3. `Fleet` is what was delivered. Unresolved, absent and unreadable stay apart in it, because doubt deletes
+   nothing (Law 2).
+4. `scheduling_input` compiles the selectors and puts all of it together.
+5. `evacuation` tells the time by the heartbeats of the clusters, since nothing here has a clock.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Selectors: the CEL of a deployment, compiled once, and what it says of clusters, pools and devices."""
+"""Selectors: the CEL of a deployment, compiled once, and what it says of clusters, pools and devices.
+
+Tenants write selectors, and one process answers for all tenants. So their length, their number and what they
+cost are bounded, in units and never in seconds: the same request gets the same answer on a slow machine.
+
+1. `gap` explains a mismatch: what is published where the first failing term reads.
+2. `Evaluations` asks a selector once of all subjects of which it reads the same.
+3. `check_selectors` goes through a deployment once. Selectors that do not compile, or cost too much together,
+   make its input invalid; nothing is placed then, and what runs stays.
+"""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class FleetMap:
 
     @property
     def price(self) -> str:
-        """What the replicas of all deployments cost together; empty where no price is known."""
+        """The price of the replicas of all deployments together; empty where no price is known."""
         prices = [model.price for model in self.models]
         return str(Price(*map(sum, zip(*prices, strict=True)))) if prices else ""
 

@@ -159,7 +159,7 @@ class Follower:
             return self.revision
 
     def since(self, happened: int) -> list[dict[str, Any]]:
-        """What happened after so many things had, the oldest first."""
+        """Return the happenings after the first so many, the oldest first."""
         with self._news:
             return [entry for number, entry in self._log if number > happened]
 

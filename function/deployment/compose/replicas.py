@@ -361,7 +361,7 @@ SPARE_LIMIT = 8
 
 
 def notes_of(decision: Decision) -> PriorityNotes | None:
-    """What replicas note of their deployment's priority: its class, the value, how many it can spare now.
+    """The notes of a deployment's priority on its replicas: class, value, how many it can spare now.
 
     None where nobody preempts. While a rollout is under way nothing is spared.
     """
