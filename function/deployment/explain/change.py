@@ -14,7 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
@@ -100,6 +100,18 @@ def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> Sched
         inputs.config_fault,
         share=Share(MOST // 8, MAX_LENGTH),
     )
+
+
+def setting(path: Sequence[str], value: object) -> Callable[[SchedulingInput], SchedulingInput]:
+    """Set one value in the spec of the deployment, as its owner would."""
+
+    def edit(plain: JsonObject) -> None:
+        at = plain["spec"]
+        for key in path[:-1]:
+            at = at.setdefault(key, {})
+        at[path[-1]] = value
+
+    return lambda inputs: edited(inputs, edit)
 
 
 def requests_in(plain: JsonObject) -> list[JsonObject]:

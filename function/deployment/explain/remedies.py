@@ -38,6 +38,7 @@ from function.deployment.explain.change import (
     edited,
     requests_in,
     rewrite,
+    setting,
     with_cluster,
 )
 from function.deployment.explain.lint import Catalogue, unflattened
@@ -187,11 +188,11 @@ def limits(context: ProposalContext) -> Iterator[InputChange]:
     policy, least = context.inputs.policy, context.inputs.deployment.spec.min_replicas
     if context.decision.withheld and least is not None:
         reach = context.decision.total + context.decision.withheld
-        yield _limit("minReplicas", f"lower minReplicas from {least} to {reach}", ("minReplicas",), reach)
+        yield _limit(f"lower minReplicas from {least} to {reach}", ("minReplicas",), reach)
     if policy.max_replicas_per_cluster and context.headed(Reason.MaxReplicasPerCluster):
         new = policy.max_replicas_per_cluster + 1
         text = f"raise placement.maxReplicasPerCluster to {new}"
-        yield _limit("maxReplicasPerCluster", text, ("placement", "maxReplicasPerCluster"), new)
+        yield _limit(text, ("placement", "maxReplicasPerCluster"), new)
     yield from _skews(context)
     if context.headed(Reason.SearchBudgetExceeded):
         steps = context.inputs.config.search_budget * 10
@@ -220,31 +221,21 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChan
     raised = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
     spread = [constraint.model_dump(mode="json", by_alias=True, exclude_none=True) for constraint in raised]
 
-    def edit(plain: JsonObject) -> None:
-        plain["spec"].setdefault("placement", {})["topologySpread"] = spread
-
     text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
     facts = {"topologyKey": key, "from": old, "maxSkew": skew}
     return InputChange(
         "RaiseLimit",
         Effort.ALTERNATIVE,
         text,
-        lambda inputs: edited(inputs, edit),
+        setting(("placement", "topologySpread"), spread),
         facts,
         group=f"skew {key}",
     )
 
 
-def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> InputChange:
-    def edit(plain: JsonObject) -> None:
-        at = plain["spec"]
-        for key in path[:-1]:
-            at = at.setdefault(key, {})
-        at[path[-1]] = value
-
-    return InputChange(
-        "RaiseLimit", Effort.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), {name: value}, group=name
-    )
+def _limit(text: str, path: tuple[str, ...], value: int) -> InputChange:
+    apply, name = setting(path, value), path[-1]
+    return InputChange("RaiseLimit", Effort.ALTERNATIVE, text, apply, {name: value}, group=name)
 
 
 # Remedies for clusters that are kept out: tolerate a taint, select another label, mend the cluster.
@@ -337,15 +328,11 @@ def labels(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
-    def edit(plain: JsonObject) -> None:
-        plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
-
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"label": key, "from": old, "to": new, "clusters": clusters[:CHANGES_PER_KIND]}
     cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
-    return InputChange(
-        "SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}"
-    )
+    apply = setting(("template", "spec", "clusterSelector", "matchLabels", key), new)
+    return InputChange("SelectLabel", cost, text, apply, facts, group=f"label {key}")
 
 
 def readiness(context: ProposalContext) -> Iterator[InputChange]:
@@ -407,13 +394,10 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> InputChange:
 def hydration(context: ProposalContext) -> Iterator[InputChange]:
     """Start where the weights are still on their way, instead of waiting until they are there."""
     if context.headed(Reason.CacheNotReady):
-
-        def edit(plain: JsonObject) -> None:
-            plain["spec"].setdefault("placement", {})["cache"] = "Prefer"
-
         text = "set placement.cache to Prefer: replicas then start where the cache is not Ready yet"
         facts = {"cache": "Prefer"}
-        yield InputChange("PreferCache", Effort.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts)
+        apply = setting(("placement", "cache"), facts["cache"])
+        yield InputChange("PreferCache", Effort.ALTERNATIVE, text, apply, facts)
 
 
 def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tuple[K, list[str]]]:
