@@ -37,7 +37,7 @@ NO_REUSE = NoReuse()
 
 @dataclass(frozen=True, slots=True)
 class ReplicaVerdict:
-    """What becomes of an adapter on one replica, and why."""
+    """The fate of an adapter on one replica, and why."""
 
     replica: str
     cluster: str

@@ -115,7 +115,7 @@ Quantities = Annotated[dict[str, str], BeforeValidator(_quantities)]
 
 
 class Resources(Model):
-    """What a container asks for besides its devices."""
+    """The resources that a container asks for besides its devices."""
 
     requests: Quantities = {}
     limits: Quantities = {}

@@ -41,7 +41,7 @@ FIRST = 10**12
 
 
 class QuotaHolding(NamedTuple):
-    """What a replica holds, or would hold, of a cluster's pools."""
+    """The part that a replica holds, or would hold, of a cluster's pools."""
 
     nodes: Mapping[str, int]
     devices: Mapping[str, int]
@@ -134,20 +134,20 @@ class QuotaUsage:
         return GuaranteeShare(frozenset(quota.name for quota in guarantees), borrowed) if covered else None
 
     def living(self, quota: Quota, above: int | None = None) -> Counter[str]:
-        """What is held of a quota by what is not being deleted, of classes of a value and above."""
+        """Return how much of a quota is held by what stays, of classes of a value and above."""
         held: Counter[str] = Counter()
         for (unit, value), amount in self._living[quota.name].items():
             held[unit] += amount if above is None or value >= above else 0
         return held
 
     def amounts(self, quota: Quota, cluster: str, replica: ModelReplica) -> dict[str, int]:
-        """What an existing replica counts for in a quota, whatever its namespace."""
+        """Return how much an existing replica counts for in a quota, whatever its namespace."""
         made = self._amounts(quota, cluster, QuotaHolding(replica.nodes, devices_of(replica)))
         return {unit: amount or 0 for unit, amount in made.items()}
 
     @staticmethod
     def limits(quota: Quota) -> dict[str, int]:
-        """What a quota guarantees, by unit."""
+        """Return how much a quota guarantees, by unit."""
         limits = {unit: getattr(quota.guaranteed, unit) for unit in UNITS} if quota.guaranteed else {}
         return {unit: limit for unit, limit in limits.items() if limit is not None}
 
@@ -182,7 +182,7 @@ class QuotaUsage:
         return leaving
 
     def _amounts(self, quota: Quota, cluster: str, holding: QuotaHolding) -> dict[str, int | None]:
-        """What a holding counts for in a quota, by unit; nothing where it is on none of its pools."""
+        """How much a holding counts for in a quota, by unit; empty where it is on none of its pools."""
         published = self._clusters.get(cluster)
         covered = self.pools(quota, cluster) if published else frozenset(holding.nodes)
         nodes = {pool: number for pool, number in holding.nodes.items() if pool in covered and number}

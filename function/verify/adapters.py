@@ -103,7 +103,7 @@ def read_place(placement: Mapping[str, Any]) -> AdapterPlace:
 
 @dataclass(frozen=True, slots=True)
 class AdapterState:
-    """What stands: adapters, the replicas that they can be on, and their places."""
+    """The state that is checked: adapters, the replicas that they can be on, and their places."""
 
     adapters: Sequence[ModelAdapter]
     """In the order in which they were decided about."""

@@ -218,7 +218,7 @@ def check_quotas(state: State, decisions: Sequence[Decided]) -> Iterator[Violati
 
 
 def _held_of(state: State, quota: Quota, replicas: Iterable[ModelReplica]) -> Counter[str]:
-    """What replicas of a quota's namespaces hold of its pools, by what it counts."""
+    """Return how much replicas of a quota's namespaces hold of its pools, by unit."""
     held: Counter[str] = Counter()
     covered = {
         where

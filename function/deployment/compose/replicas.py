@@ -377,7 +377,7 @@ def notes_of(decision: Decision) -> PriorityNotes | None:
 
 
 def standing_of(decision: Decision, kept: Kept) -> str:
-    """What a kept replica notes of its standing to guarantees; what stands there while that is not known."""
+    """The note of a kept replica on its standing to guarantees; as observed while that is not known."""
     replica, priority = kept.own_replica.replica, decision.inputs.priority
     if not decision.inputs.config.guarantees:
         return ""
