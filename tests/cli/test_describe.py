@@ -45,12 +45,31 @@ def test_slices_become_a_class(seen: Path) -> None:
         (("class", "aws/none"), "no such file"),
         (("class", "aws/p5.48xlarg"), "did you mean aws/p5.48xlarge"),
         (("class", "p5.48xlarge"), "did you mean aws/p5.48xlarge?"),
+        (("class", "gaudi"), "with it there is intel/gaudi2, intel/gaudi3"),
+        (("class", "GB200"), "with it there is aws/p6e-gb200.36xlarge, "),
+        (("class", "tpu"), "with it there is gcp/ct5lp-hightpu-1t, "),
     ],
 )
 def test_wrong_input_is_one_clear_line(arguments: tuple[str, ...], expected: str) -> None:
     ran = run(*arguments)
     assert ran.code == 1
     assert expected in ran.err
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "gpus"),
+    [
+        ("aws/g6.xlarge", 1),
+        ("aws/g6.12xlarge", 4),
+        ("gcp/a3-highgpu-2g", 2),
+        ("gcp/a2-ultragpu-4g", 4),
+        ("gcp/ct6e-standard-4t", 4),
+        ("azure/Standard_NC80adis_H100_v5", 2),
+    ],
+)
+def test_machines_of_fewer_than_eight_are_in_the_catalogue(machine_type: str, gpus: int) -> None:
+    (device, *_) = yaml.safe_load(run("class", machine_type).out)["spec"]["devices"]
+    assert device["count"] == gpus
 
 
 @pytest.mark.parametrize(("memory", "code"), [("143771Mi", 0), ("141Gi", 2)])

@@ -16,7 +16,7 @@ import click
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command, end, lenient, output_option, reads_devices
-from function.cli.text import complain, console, emit
+from function.cli.text import complain, console, emit, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from function.cli.live import Target
 
 
+MOST_NAMED = 10
+"""Machine types that are named where a word is part of several."""
+
+
 @click.command(name="class", cls=Command)
 @click.argument("what", nargs=-1, metavar="[PROVIDER/MACHINETYPE | FILE|DIR...]")
 @lenient
 @click.option("--name", default="", help="The name of the class; default: made from the machine type.")
-@click.option("--list", "listed", is_flag=True, help="Name every machine type of the catalogue.")
+@click.option("--list", "list_all", is_flag=True, help="Name every machine type of the catalogue.")
 @reads_devices
 @output_option("yaml", "json", text="The form of the class.")
 def describe_class(
-    what: tuple[str, ...], name: str, devices_of: Target | None, output: str, *, listed: bool
+    what: tuple[str, ...], name: str, devices_of: Target | None, output: str, *, list_all: bool
 ) -> None:
     r"""Write an InferenceClass: of a machine type of the catalogue, or of what drivers publish.
 
@@ -50,7 +54,7 @@ def describe_class(
       fleet-scheduler class --context gpu-1 --name h200
       kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
     """
-    if listed:
+    if list_all:
         out, widest = console(), max(map(len, machine_types()))
         for machine_type in machine_types():
             out.say(f"{machine_type:{widest}}  {entry(machine_type)['spec']['description']}", markup=False)
@@ -103,7 +107,11 @@ def _refuse_slip(what: tuple[str, ...]) -> None:
     if not others and word != "-" and not Path(word).exists():
         # Who leaves the provider out means the type.
         types = {name.partition("/")[2]: name for name in machine_types()} if "/" not in word else {}
+        described = {name: f"{name} {entry(name)['spec']['description']}".lower() for name in machine_types()}
+        having = [name for name, text in described.items() if word.lower() in text]
         meant = closest(types.get(word, word), machine_types())
+        if having and "/" not in word and word not in types:  # A device or a make: H100, tpu, gaudi.
+            meant = f"with it there is {listed(having, MOST_NAMED)}"
         raise BadInput(f"{word}: no such file or directory, and no machine type; {meant}")
 
 
