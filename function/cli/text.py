@@ -217,8 +217,11 @@ PATIENCE = 1.0
 STARTED = time.monotonic()
 
 
-def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Go through items; where that takes long and somebody watches, show how far it is."""
+def track(items: Iterable[T], what: str, total: int | None = None, *, at_once: bool = False) -> Iterator[T]:
+    """Go through items; where that takes long and somebody watches, show how far it is.
+
+    `at_once`: the first item alone takes that long.
+    """
     console = Screen(stderr=True)
     if not (
         console.is_terminal and console.file.isatty()
@@ -232,6 +235,8 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
     progress = bars.Progress(*columns, console=console, transient=True)
     task = progress.add_task(escape(what), total=total)
     try:
+        if at_once:
+            progress.start()
         for item in items:
             yield item
             progress.advance(task)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.cli import COMMANDS
+from function.cli import COMMANDS, text
+from function.cli.commands import lint
+from function.cli.worlds import manifests
 from tests.cli.command import run, write
 from tests.schema.crds import ROOT
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 PROGRAM = (sys.executable, "-c", "from function.cli import main; main()")
@@ -321,3 +324,39 @@ def test_a_narrow_terminal_keeps_where_a_replica_is(monkeypatch: pytest.MonkeyPa
     for place in ("aks-westeurope/0", "gke-europe-west4/0"):
         assert place in run("why", "ml-chat/chat", EXAMPLE).out
         assert place in narrow
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_progress_is_shown_from_the_beginning_where_the_first_item_takes_long(
+    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := _Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(text, "PATIENCE", float("inf"))
+
+    def items() -> Iterator[bool]:
+        yield "Reading" in screen.getvalue()
+
+    assert [*text.track(items(), "Reading", at_once=at_once)] == [at_once]
+
+
+@pytest.mark.parametrize("verb", ["plan", "lint"])
+def test_a_large_file_is_one_whose_first_item_takes_long(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def track(items: Iterable[Any], *_: Any, at_once: bool = False, **__: Any) -> Iterator[Any]:
+        asked.append(at_once)
+        return iter([*items])
+
+    monkeypatch.setattr(manifests, "track", track)
+    monkeypatch.setattr(lint, "track", track)
+    run(verb, EXAMPLE)
+    assert not any(asked)
+    monkeypatch.setattr(manifests, "SLOW", 1_000)
+    run(verb, EXAMPLE)
+    assert any(asked)

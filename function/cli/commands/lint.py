@@ -28,7 +28,7 @@ from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
-from function.cli.worlds.manifests import collect, objects_of, texts
+from function.cli.worlds.manifests import collect, is_slow, objects_of, texts
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import World, plan_all, world_of
 
@@ -102,7 +102,7 @@ def lint(paths: Iterable[str]) -> Linted:
     for name, text in texts(paths):
         count += 1
         try:
-            written = list(track(objects_of([(name, text)]), "Reading"))
+            written = list(track(objects_of([(name, text)]), "Reading", at_once=is_slow(text)))
             collect(written, checked=False)
         except BadInput as error:
             problems.append(_unreadable(name, error))

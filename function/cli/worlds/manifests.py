@@ -219,6 +219,15 @@ def objects_of(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
                 yield Manifest(content, name, Position(name, text, number, items))
 
 
+SLOW = 3_000_000
+"""Characters of a file that take about a second to read."""
+
+
+def is_slow(text: str) -> bool:
+    """Tell if a text takes long enough to be read that progress is shown from the beginning."""
+    return len(text) > SLOW
+
+
 def _is_read(manifest: Manifest, number: int) -> bool:
     """Tell whether scheduling reads the object. Raises BadInput for one that does not say what it is."""
     content, name = manifest.content, manifest.file
@@ -264,7 +273,9 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
-    manifests = collect(track(objects_of(files), "Reading"), checked=checked)
+    listed_files = [*files]
+    at_once = any(is_slow(text) for _, text in listed_files)
+    manifests = collect(track(objects_of(listed_files), "Reading", at_once=at_once), checked=checked)
     for contradiction in manifests.contradictions:
         manifest = contradiction.manifest
         place = f"line {manifest.line()}: " if manifest.line() else ""
