@@ -7,11 +7,22 @@ from typing import Any
 import pytest
 
 from function.api.inputs import SchedulerConfig
-from tests.placement.test_preemption import asked, certified, named, placed_on
 from tests.support import build
 from tests.support.cases import clusters
 from tests.support.drive import Answer, run
-from tests.support.preempting import CLASSES, LABEL, PREFIX, arbitrating, of, running, waiting
+from tests.support.preempting import (
+    CLASSES,
+    LABEL,
+    PREFIX,
+    arbitrating,
+    asked,
+    certified,
+    named,
+    of,
+    placed_on,
+    running,
+    waiting,
+)
 from tests.support.world import World
 
 Plain = dict[str, Any]

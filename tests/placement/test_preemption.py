@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from function.api import InferenceCluster, ModelDeployment, ModelReplica
 from function.api.fault import Malformed
-from function.api.inputs import ClusterConfig, Quota, SchedulerConfig
-from function.api.replica import parse
-from function.boundary import PlainDocument, Request
-from function.deployment.handler import run
-from function.verify import Decided, State, check
+from function.api.inputs import ClusterConfig, SchedulerConfig
 from tests.cluster.build import Case as ClusterCase, replica as on_cluster
 from tests.support import build
 from tests.support.cases import clusters
-from tests.support.drive import Answer, of_core
 from tests.support.preempting import (
     CHAT,
     CLASSES,
@@ -25,33 +19,16 @@ from tests.support.preempting import (
     PREFIX,
     SPARE,
     arbitrating,
+    asked,
+    certified,
+    named,
     of,
+    placed_on,
     running,
     waiting,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 Plain = dict[str, Any]
-
-
-def asked(ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain | None = None) -> Answer:
-    """Ask for a deployment; its own replicas among those that are listed are observed."""
-    mine = [
-        replica
-        for replica in listed
-        if replica["metadata"]["labels"][f"{PREFIX}deployment"] == ours["metadata"]["name"]
-        and "deletionTimestamp" not in replica["metadata"]
-    ]
-    lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": [ours], "all-caches": []}
-    required = {name: tuple(map(PlainDocument, items)) for name, items in lists.items()}
-    observed = {key: PlainDocument(manifest) for key, manifest in build.observed(*mine).items()}
-    return of_core(run(Request(PlainDocument(ours), observed, required, ON if config is None else config)))
-
-
-def placed_on(answer: Answer) -> list[str]:
-    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
 
 
 TRAIN, WEB = of("train", "batch"), of("web", "standard")
@@ -161,16 +138,6 @@ def test_while_a_rollout_is_under_way_nothing_is_spared() -> None:
 
 
 # The one that gives way
-
-
-def named(replica: Plain, to: str = "ml-team/chat", class_name: str = "production") -> Plain:
-    metadata = replica["metadata"]
-    return {
-        "replica": f"{metadata['namespace']}/{metadata['name']}",
-        "uid": metadata["uid"],
-        "to": to,
-        "priorityClassName": class_name,
-    }
 
 
 def test_it_gives_way_where_its_cluster_names_it_and_both_sides_say_so() -> None:
@@ -323,31 +290,6 @@ def test_the_cluster_names_who_gives_way() -> None:
 
 
 # The independent checker
-
-
-def certified(
-    ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain], quotas: Sequence[Plain] = ()
-) -> list[str]:
-    """The rules that a decision breaks."""
-
-    def parsed(replicas: list[Plain]) -> tuple[ModelReplica, ...]:
-        return tuple(parse(PlainDocument(replica)) for replica in replicas)
-
-    read = [InferenceCluster.parse(cluster) for cluster in fleet]
-    state = State(
-        {cluster.name: cluster for cluster in read},
-        parsed(listed),
-        yields=True,
-        preempts={"production": 1000},
-        quotas=tuple(map(Quota.parse, quotas)),
-    )
-    existing = [
-        replica
-        for replica in parsed(listed)
-        if replica.deployment == ours["metadata"]["name"] and not replica.deleting
-    ]
-    decided = Decided(ModelDeployment.parse(ours), tuple(existing), parsed(desired))
-    return [violation.rule for violation in check(state, [decided])]
 
 
 CERTIFIED: list[tuple[str, Plain, list[Plain], list[Plain]]] = [

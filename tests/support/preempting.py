@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from function.api import InferenceCluster, ModelDeployment, ModelReplica
+from function.api.inputs import Quota
+from function.api.replica import parse
+from function.boundary import PlainDocument, Request
+from function.deployment.handler import run
+from function.verify import Decided, State, check
 from tests.support import build
 from tests.support.cases import ask, clusters
+from tests.support.drive import Answer, of_core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Plain = dict[str, Any]
 CLASSES = [
@@ -58,3 +68,56 @@ def waiting(parent: Plain, cluster: str, index: int = 0) -> Plain:
 
 CHAT = of("chat")
 """A deployment of the class that preempts."""
+
+
+def asked(ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain | None = None) -> Answer:
+    """Ask for a deployment; its own replicas among those that are listed are observed."""
+    mine = [
+        replica
+        for replica in listed
+        if replica["metadata"]["labels"][f"{PREFIX}deployment"] == ours["metadata"]["name"]
+        and "deletionTimestamp" not in replica["metadata"]
+    ]
+    lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": [ours], "all-caches": []}
+    required = {name: tuple(map(PlainDocument, items)) for name, items in lists.items()}
+    observed = {key: PlainDocument(manifest) for key, manifest in build.observed(*mine).items()}
+    return of_core(run(Request(PlainDocument(ours), observed, required, ON if config is None else config)))
+
+
+def placed_on(answer: Answer) -> list[str]:
+    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
+
+
+def named(replica: Plain, to: str = "ml-team/chat", class_name: str = "production") -> Plain:
+    metadata = replica["metadata"]
+    return {
+        "replica": f"{metadata['namespace']}/{metadata['name']}",
+        "uid": metadata["uid"],
+        "to": to,
+        "priorityClassName": class_name,
+    }
+
+
+def certified(
+    ours: Plain, fleet: list[Plain], listed: list[Plain], desired: list[Plain], quotas: Sequence[Plain] = ()
+) -> list[str]:
+    """The rules that a decision breaks."""
+
+    def parsed(replicas: list[Plain]) -> tuple[ModelReplica, ...]:
+        return tuple(parse(PlainDocument(replica)) for replica in replicas)
+
+    read = [InferenceCluster.parse(cluster) for cluster in fleet]
+    state = State(
+        {cluster.name: cluster for cluster in read},
+        parsed(listed),
+        yields=True,
+        preempts={"production": 1000},
+        quotas=tuple(map(Quota.parse, quotas)),
+    )
+    existing = [
+        replica
+        for replica in parsed(listed)
+        if replica.deployment == ours["metadata"]["name"] and not replica.deleting
+    ]
+    decided = Decided(ModelDeployment.parse(ours), tuple(existing), parsed(desired))
+    return [violation.rule for violation in check(state, [decided])]
