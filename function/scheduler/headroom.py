@@ -16,20 +16,16 @@ from typing import Any
 from function.api import Device, InferenceCluster, Pool
 from function.api.reasons import Rejection
 from function.api.text import counted, listed
+from function.scheduler import engine_options, filters, memo, schedule, stamp
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.decision import Decision
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
-from function.scheduler.engine_options import EngineOption
-from function.scheduler.filters import StackExpresses, counting
 from function.scheduler.ledger import PoolKey, ReplicaCounts
 from function.scheduler.matcher import Matcher
-from function.scheduler.memo import TEMPLATES
 from function.scheduler.placer import Placer
 from function.scheduler.quota import UNITS
-from function.scheduler.schedule import fill, may_place
-from function.scheduler.stamp import Indices
 
-_NOT_ASKED: Any = {"serving": True, **TEMPLATES}
+_NOT_ASKED: Any = {"serving": True, **memo.TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
 
@@ -83,26 +79,26 @@ class Question:
         """Return what would be asked of the fleet for one more replica."""
         inputs, fleet = decision.inputs, decision.inputs.fleet
         spec = inputs.deployment.template.model_dump_json(exclude=_NOT_ASKED)
-        stack = StackExpresses.of(inputs)
+        stack = filters.StackExpresses.of(inputs)
         return cls(
             f"{spec}\n{inputs.policy.model_dump_json()}\n{inputs.config.model_dump_json()}",
             stack.obstacles if stack else {},
-            _counts(decision).key if counting(inputs) else None,
-            (may_place(inputs), fleet.clusters, fleet.unreadable, fleet.cache, fleet.uncharged),
+            _counts(decision).key if filters.counting(inputs) else None,
+            (schedule.may_place(inputs), fleet.clusters, fleet.unreadable, fleet.cache, fleet.uncharged),
             (decision.ledger.levels, decision.ledger.limits(inputs.deployment.namespace)),
         )
 
 
 def rejections_of_another(decision: Decision) -> Mapping[str, Rejection]:
     """Why each cluster takes no other replica; nothing about any where nothing new may be placed at all."""
-    if not may_place(decision.inputs):
+    if not schedule.may_place(decision.inputs):
         return {}
     return _going_on(decision, decision.inputs.fleet.clusters).rejections()
 
 
 def count_more(decision: Decision, limit: int) -> int:
     """How many more replicas fit on the whole fleet, counted up to a limit."""
-    return len(fill(_going_on(decision, decision.inputs.fleet.clusters), limit))
+    return len(schedule.fill(_going_on(decision, decision.inputs.fleet.clusters), limit))
 
 
 def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
@@ -118,7 +114,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
             yield Room(name, 0, full[name])
             continue
         placer = _going_on(decision, {**others, name: cluster}, whole)
-        placed = fill(placer, limit)
+        placed = schedule.fill(placer, limit)
         cents = placed[0].candidate.cents if placed else None
         yield Room(name, len(placed), placer.rejections().get(name), cents)
         for replica in reversed(placed):
@@ -266,7 +262,10 @@ def fitting_pools(decision: Decision) -> Iterator[FittingPool]:
 
 
 def _pool_fit(
-    decision: Decision, cluster: InferenceCluster, option: EngineOption, rejection: Rejection | None
+    decision: Decision,
+    cluster: InferenceCluster,
+    option: engine_options.EngineOption,
+    rejection: Rejection | None,
 ) -> FittingPool:
     pool = cluster.pools[option.pools[0]]
     resolved = (choice for match in option.matches for choice in match.resolved)
@@ -291,7 +290,7 @@ def _going_on(
     """
     inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
     ledger = earlier.ledger if earlier else decision.ledger.copy()
-    indices = earlier.indices if earlier else Indices(inputs.deployment, inputs.fleet)
+    indices = earlier.indices if earlier else stamp.Indices(inputs.deployment, inputs.fleet)
     ledger.count_for(_counts(decision))
     return Placer(inputs, Matcher(inputs), ledger, indices)
 

@@ -32,10 +32,8 @@ from function.boundary import Condition, Request, Resolution, Shape, Unreadable
 from function.deployment.explain.lint import advice
 from function.deployment.explain.message import around, placed_of, replacement_cause
 from function.deployment.requirements import coordinated, published
+from function.scheduler import disruption, filters, headroom
 from function.scheduler.decision import Decision
-from function.scheduler.disruption import rollout_budget, surge
-from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
-from function.scheduler.headroom import guarantees
 from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.scheduling_input import evacuation, suspects
 from function.transitions import conditions_before
@@ -117,7 +115,7 @@ def _waiting(decision: Decision) -> Iterator[str]:
 def _beside(decision: Decision) -> Iterator[str]:
     """Replicas beyond those wanted, which stand beside what they replace."""
     beyond = decision.total - decision.wanted
-    if beyond > 0 and surge(decision.inputs):
+    if beyond > 0 and disruption.surge(decision.inputs):
         yield f"{beyond} more than wanted until replacements are in service (placement.disruption.maxSurge)"
 
 
@@ -153,7 +151,9 @@ def _outside(decision: Decision) -> Iterator[str]:
     inputs = decision.inputs
     if decision.rejections or inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
         return
-    gates = [gate for kind in (ClusterSelectorFilter, CacheFootprint) if (gate := kind.of(inputs))]
+    gates = [
+        gate for kind in (filters.ClusterSelectorFilter, filters.CacheFootprint) if (gate := kind.of(inputs))
+    ]
     hosts = Counter(kept.own_replica.cluster for kept in decision.kept if not kept.mismatch)
     named = []
     for name, number in sorted(hosts.items()) if gates else ():
@@ -197,7 +197,7 @@ def _guaranteed(decision: Decision) -> Iterator[str]:
     if borrowed:
         names = ", ".join(quota.name for quota in quotas.guarantees_of(inputs.deployment.namespace))
         yield f"{counted(borrowed, 'replica')} borrowed beyond what {names} guarantees, the first to give way"
-    for holding in guarantees(decision) if decision.total < decision.wanted else ():
+    for holding in headroom.guarantees(decision) if decision.total < decision.wanted else ():
         yield str(holding)
 
 
@@ -287,7 +287,7 @@ def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
     if groups.now:
         waits = f"{_awaited(groups)} for that" if groups.waiting else ""
         return "RollingOut", joined(f"updating {_names(groups.now)}", waits)
-    if groups.waiting and decision.placed and rollout_budget(decision.inputs) == 0:
+    if groups.waiting and decision.placed and disruption.rollout_budget(decision.inputs) == 0:
         return "RollingOut", f"{_awaited(groups)} for {len(decision.placed)} placed now"
     if groups.waiting:
         return "RolloutPaused", f"{_awaited(groups)} until {listed(list(_blocks(decision)), SHOWN)}"
@@ -312,7 +312,7 @@ def _blocks(decision: Decision) -> Iterator[str]:
     starting = [
         kept for kept in decision.kept if kept.update is None and not inputs.serving(kept.own_replica)
     ]
-    if rollout_budget(inputs) == 0 and not starting:
+    if disruption.rollout_budget(inputs) == 0 and not starting:
         yield "there is a place for one more (see ReplicasScheduled)"
     doubtful = [kept for kept in decision.kept if kept.update and not inputs.serving(kept.own_replica)]
     for kept in starting or doubtful:
