@@ -19,12 +19,14 @@ every pod of the pool can bind alike are one kind. So each pod becomes a `Footpr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from math import prod
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from function.api.cluster import Pool
@@ -147,6 +149,17 @@ def total(parts: Iterable[Gangs]) -> Gangs:
         for copies in part:
             counted[copies.gang] += copies.number
     return tuple(Copies(*entry) for entry in sorted(counted.items()) if all(entry))
+
+
+def plus(many: Gangs, few: Gangs) -> Gangs:
+    """Add some gangs to many, which are sorted already: each finds its place among them by halves."""
+    added = list(many)
+    for copies in few:
+        at = bisect_left(added, copies.gang, key=attrgetter("gang"))
+        held = added[at].number if at < len(added) and added[at].gang == copies.gang else None
+        number = copies.number + (held or 0)
+        added[at : at + (held is not None)] = [Copies(copies.gang, number)] if number else []
+    return tuple(added)
 
 
 def minus(gangs: Gangs) -> Gangs:
@@ -425,7 +438,7 @@ class DeviceCapacity:
         """Return the pool with a demand charged to it, admitted or not."""
         if not demand.gangs:
             return self
-        return DeviceCapacity(self.nodes, self.devices, total((self.gangs, demand.gangs)))
+        return DeviceCapacity(self.nodes, self.devices, plus(self.gangs, demand.gangs))
 
     def take(self, demand: Demand, budget: Budget) -> DeviceCapacity | None:
         """Return what is left after a demand, or None when there is not enough. Raises OutOfSteps.

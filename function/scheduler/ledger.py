@@ -187,7 +187,12 @@ Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"
 
 def occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, sign: int = 1) -> None:
     """Charge a replica to the pools that are watched, whether or not they have the room; or take it out."""
-    for pool, demand in ledger.demands(replica).items():
+    charge(rooms, cluster, ledger.demands(replica), sign)
+
+
+def charge(rooms: Rooms, cluster: str, demands: Mapping[str, Demand], sign: int) -> None:
+    """Charge demands likewise, or take them out."""
+    for pool, demand in demands.items():
         if (cluster, pool) in rooms:
             charged = demand if sign > 0 else Demand(-demand.nodes, minus(demand.gangs))
             rooms[cluster, pool] = rooms[cluster, pool].charged(charged)
@@ -354,14 +359,10 @@ class Ledger:
         """Return the free capacities of a cluster's pools, in their order."""
         return tuple([self.capacity(cluster.name, pool.name) for pool in cluster.pools])
 
-    def without(self, cluster: InferenceCluster, gone: Iterable[ModelReplica]) -> Capacities:
-        """Return the free capacities of a cluster's pools as if some existing replicas held nothing."""
-        left = {pool.name: self.capacity(cluster.name, pool.name) for pool in cluster.pools}
-        for replica in gone:
-            for pool, demand in self.demands(replica).items():
-                if pool in left:
-                    left[pool] = left[pool].charged(Demand(-demand.nodes, minus(demand.gangs)))
-        return tuple(left.values())
+    def rooms(self, cluster: InferenceCluster) -> Rooms:
+        """Return the free capacities of a cluster's pools, to try on what comes of changes."""
+        names = [pool.name for pool in cluster.pools]
+        return {(cluster.name, name): self.capacity(cluster.name, name) for name in names}
 
     def free(self, cluster: str, pool: str) -> int:
         """Free nodes; negative when the pool is overcommitted."""

@@ -50,6 +50,10 @@ SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
 """What a search ended with: an option for every engine, or what was missing."""
 
 
+MadeRoom: TypeAlias = "tuple[Candidate, list[ModelReplica]]"
+"""A place where others give way, and those who do."""
+
+
 class Scored(NamedTuple):
     """A candidate with the values of its scores, weightiest first. No two of them are equal."""
 
@@ -71,6 +75,7 @@ class PlacementMemo:
         self._revision = ledger.revision
         self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
         self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
+        self._made: dict[str, dict[str, MadeRoom | None]] = defaultdict(dict)
         self._rejected: dict[str, Rejection | None] = {}
         self._counts = ledger.counts.key
         self._rejections: dict[str, Rejection] | None = None
@@ -81,6 +86,7 @@ class PlacementMemo:
             return
         for cluster in self._ledger.changed_since(self._revision):
             self._fitted.pop(cluster, None)
+            self._made.pop(cluster, None)
             self._rejected.pop(cluster, None)
             for scored in self._scored.values():
                 scored.pop(cluster, None)
@@ -104,6 +110,19 @@ class PlacementMemo:
         if outcome is None:
             outcome = fitted[shape.name] = find(shape, cluster)
         return outcome
+
+    def made(
+        self,
+        shape: ReplicaShape,
+        cluster: InferenceCluster,
+        find: Callable[[ReplicaShape, InferenceCluster], MadeRoom | None],
+    ) -> MadeRoom | None:
+        """Tell where a cluster has room for a shape once some give way, and who does."""
+        self._catch_up()
+        made = self._made[cluster.name]
+        if shape.name not in made:
+            made[shape.name] = find(shape, cluster)
+        return made[shape.name]
 
     def scored(
         self,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import nsmallest
 from operator import itemgetter
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from function.api.reasons import Reason, Rejection
 from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
 from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
-from function.scheduler.ledger import Capacities, Ledger, may_yield
+from function.scheduler.ledger import Capacities, Ledger, Rooms, charge, may_yield, occupy
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
@@ -87,6 +87,7 @@ class Placer:
             ledger.quotas if ledger.quotas and ledger.quotas.of_namespace(self._namespace) else None
         )
         elsewhere.append(self._quotas is not None)
+        self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
         self._memo = PlacementMemo(ledger, local=not any(elsewhere))
         self._searches = SearchMemo(inputs.deployment.held(EasySearches), matcher.budget.allowance)
 
@@ -294,7 +295,12 @@ class Placer:
             for shape in shapes:
                 if self._stacks is not None and self._stacks.reject_shape(shape, cluster) is not None:
                     continue
-                way = self._make_room(shape, cluster)
+                # A quota depends on what is placed elsewhere.
+                way = (
+                    self._memo.made(shape, cluster, self._make_room)
+                    if self._quotas is None
+                    else self._make_room(shape, cluster)
+                )
                 if way is not None:
                     yield way
                     break
@@ -308,23 +314,22 @@ class Placer:
         self._matcher.budget.turn(cluster.name)
         fit = self._matcher.fit(shape, cluster)
         options = (option for engine in fit.engines for option in engine.options)
-        pools = {cluster.pools[taken.pool].name for option in options for taken in option.demands}
+        pools = frozenset(cluster.pools[taken.pool].name for option in options for taken in option.demands)
         barred: frozenset[str] = frozenset()
         while fit.possible and barred < pools:
-            near = [
-                replica
-                for replica in ledger.living(cluster.name)
-                if (pools - barred).intersection(replica.nodes)
-            ]
+            rooms = ledger.rooms(cluster)
+            for leaving in ledger.leaving(cluster.name):
+                occupy(rooms, ledger, cluster.name, leaving, -1)
 
-            def placed(gone: list[ModelReplica], barred: frozenset[str] = barred) -> Candidate | None:
-                free = ledger.without(cluster, (*ledger.leaving(cluster.name), *gone))
+            def placed(rooms: Rooms = rooms, barred: frozenset[str] = barred) -> Candidate | None:
+                free = tuple(rooms.values())
                 outcome = self._search(cluster, fit, _without(barred, cluster, free))
                 if isinstance(outcome, Reason):
                     return None
                 return Candidate(cluster, shape, outcome, free_left(outcome, free))
 
-            way = fewest(spared(near, claim), placed)
+            able = self._spared(cluster, pools - barred, claim)
+            way = fewest(able, ledger.demands, partial(charge, rooms, cluster.name), placed)
             if way is None:
                 return None
             candidate = way[0]
@@ -338,6 +343,15 @@ class Placer:
             closed = () if entitled else candidate.nodes
             barred = barred.union(closed, *(covered for _, covered in short))
         return None
+
+    def _spared(
+        self, cluster: InferenceCluster, pools: frozenset[str], claim: Preemptor
+    ) -> list[ModelReplica]:
+        """Those on some pools of a cluster that may give way; the same for the whole pass."""
+        if (cluster.name, pools) not in self._able:
+            near = (other for other in self.ledger.living(cluster.name) if pools.intersection(other.nodes))
+            self._able[cluster.name, pools] = spared(near, claim)
+        return self._able[cluster.name, pools]
 
     def take(self, candidate: Candidate) -> None:
         """Charge a replica to its place, and count it."""

@@ -27,10 +27,11 @@ lets one go only where both say so (`schedule`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from function.api.cluster import InferenceCluster
 from function.api.inputs import Quota
@@ -38,7 +39,18 @@ from function.api.names import NamespacedName
 from function.api.priority import LOWEST
 from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
-from function.scheduler.ledger import Ledger, Rooms, Yielding, lacking, may_yield, occupy, seniority, yielding
+from function.scheduler.device_accounting import Demand
+from function.scheduler.ledger import (
+    Ledger,
+    Rooms,
+    Yielding,
+    charge,
+    lacking,
+    may_yield,
+    occupy,
+    seniority,
+    yielding,
+)
 from function.scheduler.price import devices_of
 from function.scheduler.quota import QuotaHolding, QuotaUsage
 
@@ -193,22 +205,24 @@ class _Cluster:
         watched = {pool for _, pool in self._rooms}.intersection(replica.nodes)
         near = [other for other in self._standing if watched.intersection(other.nodes)]
 
-        def fits(gone: list[ModelReplica]) -> bool | None:
-            rooms = dict(self._rooms)
-            for other in gone:
-                occupy(rooms, self._ledger, self._cluster, other, -1)
+        rooms = dict(self._rooms)
+
+        def outcome() -> bool | None:
             try:
                 return lacking(rooms, self._ledger, self._cluster, replica, self._budgets) is None or None
             except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
                 return None
 
-        outcome = fewest(spared(near, Preemptor.of(replica), self._spent), fits)
-        for other in outcome[1] if outcome else ():
+        able = spared(near, Preemptor.of(replica), self._spent)
+        way = fewest(able, self._ledger.demands, partial(charge, rooms, self._cluster), outcome)
+        gone = [] if way is None else way[1]
+        for other in gone:
             occupy(self._rooms, self._ledger, self._cluster, other, -1)
-            self._standing.remove(other)
             self._spent[_holder(other)] += 1
             self.victims.append(Victim(other, replica))
-        return outcome is not None
+        names = {(other.namespace, other.name) for other in gone}
+        self._standing = [other for other in self._standing if (other.namespace, other.name) not in names]
+        return way is not None
 
 
 def _rank(replica: ModelReplica) -> tuple[bool, int, tuple[str, str, str]]:
@@ -245,30 +259,84 @@ def spared(
     return able
 
 
+class _Trial(Generic[T]):
+    """Some of those who may give way are gone: what comes of it."""
+
+    def __init__(
+        self,
+        candidates: list[ModelReplica],
+        demands: Callable[[ModelReplica], Mapping[str, Demand]],
+        charge: Callable[[Mapping[str, Demand], int], None],
+        outcome: Callable[[], T | None],
+    ) -> None:
+        self._candidates, self._demands, self._charge, self.outcome = candidates, demands, charge, outcome
+        self.held: list[Mapping[str, Demand]] = []
+        """What each of the candidates that were looked at holds."""
+
+    def move(self, first: int, last: int, sign: int) -> None:
+        """Take out the candidates from `first` to `last` (-1), or put them back."""
+        self.held.extend(map(self._demands, self._candidates[len(self.held) : last]))
+        for demands in self.held[first:last]:
+            self._charge(demands, sign)
+
+    def first_enough(self) -> tuple[T, int] | None:
+        """Take out as few of the cheapest as are enough, by doubling and halving; None: all are not."""
+        least, most = 0, 0
+        while (sufficient := self.outcome()) is None:
+            if most == len(self._candidates):
+                return None
+            least, before = most + 1, most
+            most = min(len(self._candidates), max(1, 2 * most))
+            self.move(before, most, -1)
+        at = most
+        while least < most:
+            middle = (least + most) // 2
+            self.move(middle, at, 1)
+            self.move(at, middle, -1)
+            at, enough = middle, self.outcome()
+            if enough is None:
+                least = middle + 1
+            else:
+                most, sufficient = middle, enough
+        self.move(at, most, -1)
+        return sufficient, most
+
+
 def fewest(
-    candidates: list[ModelReplica], fits: Callable[[list[ModelReplica]], T | None]
+    candidates: list[ModelReplica],
+    demands: Callable[[ModelReplica], Mapping[str, Demand]],
+    charge: Callable[[Mapping[str, Demand], int], None],
+    outcome: Callable[[], T | None],
 ) -> tuple[T, list[ModelReplica]] | None:
     """Choose who gives way: the dearest is as cheap as can be, then the next; None where all are not enough.
 
-    `candidates`: the cheapest first. `fits` tells what comes of it when some are gone, None where not enough
-    are. More that are gone never make less room, so the first that are enough are searched by halves. What
-    the later of them made unnecessary stays.
+    `candidates`: the cheapest first. `charge` takes out what one holds (-1), or puts it back; `outcome` tells
+    what comes of it then, None where not enough are gone. More that are gone never make less room. What the
+    dearest made unnecessary stays, and is looked for by halves; one that holds as much as another that had to
+    go has to go too. So the work grows with those who go.
     """
-    outcome = fits(candidates)
-    if outcome is None:
+    trial = _Trial(candidates, demands, charge, outcome)
+    first_enough = trial.first_enough()
+    if first_enough is None:
         return None
-    least, most = 0, len(candidates)
-    while least < most:
-        middle = (least + most) // 2
-        enough = fits(candidates[:middle])
-        if enough is None:
-            least = middle + 1
-        else:
-            most, outcome = middle, enough
-    chosen = candidates[:most]
-    for at in reversed(range(most - 1)):
-        without = chosen[:at] + chosen[at + 1 :]
-        enough = fits(without)
+    sufficient, most = first_enough
+    amounts = [tuple(sorted(held.items())) for held in trial.held[:most]]
+    stays, needed = set[int](), set[Hashable]()
+    ranges = [(0, most - 1)]
+    while ranges:  # The dearer half of a range is looked at first.
+        first, last = ranges.pop()
+        if all(amount in needed for amount in amounts[first:last]):
+            continue
+        trial.move(first, last, 1)
+        enough = outcome()
         if enough is not None:
-            chosen, outcome = without, enough
-    return outcome, chosen
+            stays.update(range(first, last))
+            sufficient = enough
+            continue
+        trial.move(first, last, -1)
+        middle = (first + last) // 2
+        if last - first > 1:
+            ranges += [(first, middle), (middle, last)]
+        else:
+            needed.add(amounts[first])
+    return sufficient, [candidates[index] for index in range(most) if index not in stays]
