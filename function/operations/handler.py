@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, itemgetter
 from typing import Any, TypeVar
 
 from function.api.model import condition_of, mapping, string
@@ -214,6 +216,32 @@ class Service:
     """The token it was last asked with."""
 
 
+class _Said:
+    """What a route may say of endpoints, digested once for all selectors that match the same."""
+
+    def __init__(self, facts: list[tuple[dict[str, Any], str]]) -> None:
+        """Take the labels of every endpoint, and what a route may say of it."""
+        self._facts = sorted((fact for _, fact in facts))
+        # Endpoints by label, as bits: a selector is held against all of them at once.
+        self._labelled: dict[tuple[str, object], int] = defaultdict(int)
+        for at, (labels, _) in enumerate(sorted(facts, key=itemgetter(1))):
+            for label in labels.items():
+                if isinstance(label[1], str):
+                    self._labelled[label] |= 1 << at
+        self._digests: dict[int, str] = {}
+
+    def of(self, selector: Mapping[str, Any]) -> str:
+        """Return the digest for the endpoints that a selector matches, "" where it matches none."""
+        if not selector or not all(isinstance(value, str) for value in selector.values()):
+            return ""
+        endpoints = reduce(and_, (self._labelled.get(label, 0) for label in selector.items()))
+        if endpoints not in self._digests:
+            bits = reversed(f"{endpoints:b}")
+            matched = (fact for bit, fact in zip(bits, self._facts, strict=False) if bit == "1")
+            self._digests[endpoints] = digest(matched) if endpoints else ""
+        return self._digests[endpoints]
+
+
 def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
     """Return the token of every service that is not being deleted, by namespace and name.
 
@@ -231,6 +259,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
             fact += f" unreadable {text_at(document, 'metadata', 'resourceVersion')}"
         labels = mapping(mapping(_projected(document, _LABELS).get("metadata")).get("labels"))
         facts.append((labels, fact))
+    said = _Said(facts)
     tokens = {}
     for document in request.required[SERVICES]:
         namespace, name, uid = (text_at(document, "metadata", key) for key in ("namespace", "name", "uid"))
@@ -241,10 +270,9 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         selected = []
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
             # Of whatever namespace the endpoint is: a service that is asked in vain costs a call.
-            selector = mapping(mapping(mapping(group).get("selector")).get("matchLabels")).items()
-            selected += [
-                f"{number} {fact}" for labels, fact in facts if selector and selector <= labels.items()
-            ]
+            selector = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
+            digested = said.of(selector)
+            selected += [f"{number} {digested}"] if digested else []
         tokens[Service(namespace, name, uid, requested)] = digest(sorted(selected))
     return {service: tokens[service] for service in sorted(tokens, key=lambda one: (one.namespace, one.name))}
 
@@ -294,13 +322,13 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
         return _requesting(requirements, "ModelService", "services", tokens, len(tokens))
     state = read_state(request, reuse)
-    fleet = (*(state.clusters[name] for name in sorted(state.clusters)), *state.replicas)
+    fleet = digest((*(state.clusters[name] for name in sorted(state.clusters)), *state.replicas))
     asked = {}
     for deployment in state.concerned():
         # One that is short may be placed anywhere: its token is of all clusters, and of who takes room there.
         clusters = sorted(deployment.clusters)
-        facts = fleet if deployment.short else (f"{at} {state.clusters.get(at, 'gone')}" for at in clusters)
-        asked[deployment] = digest(facts)[:LENGTH]
+        facts = (f"{at} {state.clusters.get(at, 'gone')}" for at in clusters)
+        asked[deployment] = (fleet if deployment.short else digest(facts))[:LENGTH]
     return _requesting(requirements, "ModelDeployment", "deployments", asked, len(state.deployments))
 
 
