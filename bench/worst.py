@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from bench.worst_kinds import Case, others
 from function.runner import Function
 from tests.cluster import build as clusters_of
 from tests.replica import build as replicas
@@ -42,18 +44,6 @@ class Silent:
         """Leave it."""
 
     warning = error = info
-
-
-@dataclass(frozen=True)
-class Case:
-    """An object, and the call about it or about another one."""
-
-    kind: str
-    what: str
-    size: int
-    world: World | AnyRequest
-    plain: AnyRequest | None = None
-    """The same call about an object of that kind that is nothing special."""
 
 
 def device(number: int) -> Plain:
@@ -329,7 +319,7 @@ def main(only: str) -> None:
     table = Table(title=f"CPU seconds of one call; Python {platform.python_version()}")
     for head in ("kind", "object", "kB", "call", "a plain one"):
         table.add_column(head, justify="left" if head in ("kind", "object") else "right")
-    for case in cases():
+    for case in chain(cases(), others()):
         if only in case.kind:
             world = case.plain or replace(case.world, deployment=plain, input=None, more={})
             figures = (f"{seconds(made):.2f}" for made in (case.world, world))

@@ -122,7 +122,7 @@ def test_a_token_is_of_what_the_selectors_match_and_of_nothing_else() -> None:
     for seed in scale.seeds(60):
         draw = random.Random(seed)
         labels = [{key: draw.choice("xy") for key in "abc" if draw.random() < 0.8} for _ in range(6)]
-        endpoints = [endpoint(f"e{at}", labels=own) for at, own in enumerate(labels) if own]
+        endpoints = [endpoint(f"e{at}", labels=held) for at, held in enumerate(labels) if held]
         wanted = {key: draw.choice("xy") for key in "abc" if draw.random() < 0.5} or {"a": "x"}
         service = stored("s", group(**wanted))
         before = tokens(run([service], endpoints))
