@@ -30,7 +30,7 @@ from function.scheduler.ledger import Capacities, Ledger, Rooms, charge, may_yie
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
 from function.scheduler.outcomes import Placed
-from function.scheduler.preemption import Preemptor, fewest, spared
+from function.scheduler.preemption import Preemptor, by_cost, fewest, spared
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
@@ -350,7 +350,7 @@ class Placer:
         """Those on some pools of a cluster that may give way; the same for the whole pass."""
         if (cluster.name, pools) not in self._able:
             near = (other for other in self.ledger.living(cluster.name) if pools.intersection(other.nodes))
-            self._able[cluster.name, pools] = spared(near, claim)
+            self._able[cluster.name, pools] = spared(by_cost(near), claim)
         return self._able[cluster.name, pools]
 
     def take(self, candidate: Candidate) -> None:

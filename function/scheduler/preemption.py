@@ -179,7 +179,7 @@ class _Cluster:
             key: ledger.initial(*key) for key in ledger.overcommitted_pools() if key[0] == cluster
         }
         self._starting = [replica for replica in ledger.living(cluster) if may_yield(replica)]
-        self._standing = [replica for replica in ledger.living(cluster) if not may_yield(replica)]
+        self._standing = by_cost(replica for replica in ledger.living(cluster) if not may_yield(replica))
         for replica in self._standing:
             occupy(self._rooms, ledger, cluster, replica)
         preempting = sum(replica.preempting for replica in self._starting)
@@ -234,17 +234,21 @@ def _holder(replica: ModelReplica) -> NamespacedName:
     return (replica.namespace, replica.deployment)
 
 
+def by_cost(replicas: Iterable[ModelReplica]) -> list[ModelReplica]:
+    """Sort replicas by what is lost where they give way, the cheapest first."""
+    youngest = sorted(replicas, key=seniority, reverse=True)
+    return sorted(youngest, key=lambda replica: (not may_yield(replica), replica.priority or 0))
+
+
 def spared(
     replicas: Iterable[ModelReplica], claim: Preemptor, spent: Counter[NamespacedName] | None = None
 ) -> list[ModelReplica]:
-    """Those that may give way to a claim, the cheapest first.
+    """Those that may give way to a claim, of replicas that are sorted by cost.
 
     `spent`: how many of each deployment give way already. One that never was Ready costs its deployment
     nothing, and comes first.
     """
     lower = [replica for replica in replicas if claim.covers(replica)]
-    lower.sort(key=seniority, reverse=True)
-    lower.sort(key=lambda replica: (not may_yield(replica), replica.priority or 0))
     budgets: dict[NamespacedName, int] = {}
     for replica in lower:
         budget = replica.notes.spared if replica.notes else 0

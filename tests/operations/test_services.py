@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api.names import RECONCILE_ANNOTATION
+from function.api.text import digest
 from function.boundary import PlainDocument, Request
 from function.operations import handler
 from function.operations.handler import ENDPOINTS, SERVICES, WATCHED
@@ -139,14 +140,13 @@ def test_a_token_is_of_what_the_selectors_match_and_of_nothing_else() -> None:
 def test_what_is_said_of_endpoints_is_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """500 services of 16 selectors and 3,000 endpoints took 27 seconds."""
     digested = []
-    original = handler.digest
 
     def counted(texts: Iterable[str]) -> str:
         listed = list(texts)
         digested.extend(listed)
-        return original(listed)
+        return digest(listed)
 
-    monkeypatch.setattr(handler, "digest", counted)
+    monkeypatch.setattr("function.operations.handler.digest", counted)
     endpoints = [endpoint(f"e{at}", labels={"app": "chat"}) for at in range(20)]
     services = [stored(f"s{at}", *(group(1, on, app="chat") for on in range(16))) for at in range(20)]
     assert len(tokens(run(services, endpoints))) == 20
