@@ -51,9 +51,10 @@ def changes(before: Any, after: Any, path: str = "") -> list[str]:
 
 @dataclass
 class Watch:
-    """Follows every object of a kind in the namespace."""
+    """Follows every object of a kind in a namespace."""
 
     kind: str
+    namespace: str = NAMESPACE
     seen: list[tuple[float, str, str, tuple[str, ...]]] = field(default_factory=list)
     """Time, event type, name, changed paths."""
     held: dict[str, Plain] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class Watch:
     def _events(self) -> Iterator[Plain]:
         context = ssl._create_unverified_context()  # noqa: S323 - its own certificate, on loopback
         connection = http.client.HTTPSConnection("127.0.0.1", plane.PORT, context=context)
-        where = plane.path(self.kind, namespace=NAMESPACE)
+        where = plane.path(self.kind, namespace=self.namespace)
         connection.request("GET", f"{where}?watch=1", headers={"Authorization": "Bearer admin-token"})
         yield from map(json.loads, connection.getresponse())
 
