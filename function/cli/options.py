@@ -14,6 +14,7 @@ press of a key (tests/cli/test_commands.py holds the list of what may not be imp
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -55,11 +56,14 @@ class Names:
 
     kind: str
     suffix: str = ""
+    also: str = ""
+    """Another kind whose objects may be named."""
 
     @property
     def reference(self) -> tuple[str, ...]:
         """How the table of completions says it."""
-        return "function.cli.options:Names", self.kind, self.suffix
+        also = (self.also,) if self.also else ()
+        return "function.cli.options:Names", self.kind, self.suffix, *also
 
     def __call__(self, context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin so; none where nothing can be read."""
@@ -80,11 +84,15 @@ class Names:
 
             context_name, kubeconfig = (context.params.get(name) or "" for name in ("context", "kubeconfig"))
             # Asked for no longer than somebody waits.
-            return identities(ControlPlane(Target(context_name, kubeconfig, COMPLETION_SECONDS)), self.kind)
+            plane = ControlPlane(Target(context_name, kubeconfig, COMPLETION_SECONDS))
+            listed = identities(plane, self.kind)
+            with suppress(BadInput):  # A role may allow the one kind and not the other.
+                listed += identities(plane, self.also) if self.also else []
+            return listed
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
 
-        manifests = load([path for path in given if Path(path).exists()], checked=False)[self.kind]
-        return [manifest.identity for manifest in manifests]
+        manifests = load([path for path in given if Path(path).exists()], checked=False)
+        return [manifest.identity for kind in (self.kind, self.also) for manifest in manifests[kind]]
 
 
 _FLEET_PARAMETERS = (

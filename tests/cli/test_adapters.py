@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.answers import VALIDATOR
-from tests.cli.command import run, write
+from tests.cli.command import completed, run, write
 from tests.support import apiserver, build
 
 if TYPE_CHECKING:
@@ -248,7 +248,10 @@ def test_a_control_plane_is_read_with_its_adapters(tmp_path: Path, monkeypatch: 
         snapshot.write_text(run("snapshot", "--live", "--kubeconfig", kubeconfig).out)
         assert run("why", "a", snapshot).out == ran.out
         assert "acme/a" not in snapshot.read_text()
+        words = ["why", "--kubeconfig", str(kubeconfig)]
+        assert completed(words, "") == ["ml-team/a", "ml-team/chat"]
         table.forbidden.add("ModelAdapter")
+        assert completed(words, "") == ["ml-team/chat"]
         ran = run("plan", "--kubeconfig", kubeconfig)
         assert ran.code == 0
         assert "note: adapters are not read: " in ran.err

@@ -217,7 +217,7 @@ def _check(forecast: Forecast, view: View, where: str) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=Names("ModelDeployment"))
+@click.argument("deployment", shell_complete=Names("ModelDeployment", also="ModelAdapter"))
 @reads_fleet
 @click.option("--cluster", metavar="NAME", help="Only this cluster: why not there?")
 @click.option("--pool", metavar="NAME", help="Only node pools of this name.")
