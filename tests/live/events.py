@@ -65,11 +65,14 @@ class Watch:
 
     def _follow(self) -> None:
         while True:
-            for event in self._events():
-                if event["type"] == "ERROR":  # The kind is so new that the server cannot watch it yet.
-                    time.sleep(0.5)
-                    break
-                self._note(event["type"], event["object"])
+            try:
+                for event in self._events():
+                    if event["type"] == "ERROR":  # The kind is so new that the server cannot watch it yet.
+                        time.sleep(0.5)
+                        break
+                    self._note(event["type"], event["object"])
+            except (http.client.HTTPException, OSError, ValueError):
+                return  # The control plane has ended, in the middle of a line perhaps.
 
     def _events(self) -> Iterator[Plain]:
         context = ssl._create_unverified_context()  # noqa: S323 - its own certificate, on loopback
