@@ -107,11 +107,12 @@ fuzz: $(FUZZ)/.installed ## coverage-guided fuzzing: SECONDS=60 for each target 
 
 ONLY ?= function.scheduler.*
 SAMPLE ?= 0
+REACHING ?= tests/scheduler tests/compose tests/cel tests/explain tests/placement tests/accounting tests/fail_static tests/compat tests/oracle
 .PHONY: mutants
 mutants: $(STAMP) ## do the tests notice a broken rule? make mutants ONLY='function.scheduler.*' SAMPLE=1000 SEED=1
 	GATE=$${GATE:-24} $(PYTEST) -p hack.mutation -p no:cacheprovider -p no:xdist --assert=plain --tb=no -s \
 	  --mutants '$(ONLY)' --sample $(SAMPLE) --seed $${SEED:-1} \
-	  tests/scheduler tests/compose tests/cel tests/explain tests/placement tests/accounting tests/fail_static tests/compat tests/oracle
+	  $(REACHING)
 
 .PHONY: bench
 bench: $(STAMP) ## time and work on large fleets, over real gRPC

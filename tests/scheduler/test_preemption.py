@@ -12,6 +12,8 @@ import pytest
 
 from function.api import InferenceCluster, ModelReplica
 from function.api.replica import PriorityNotes
+from function.scheduler import preemption
+from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger
 from function.scheduler.preemption import Arbitration, arbitrate, fewest
@@ -141,6 +143,22 @@ CASES = (
         (replica("a"), replica("b", 150), preempting("chat", 100, 1), preempting("vip", 200, 2)),
         ("a",),
         ("chat",),
+    ),
+    Case(
+        "what gave way to one is spent for the next",
+        (
+            replica("a", second=1, spare="1", deployment="d"),
+            replica("b", second=2, spare="1", deployment="d"),
+            preempting("chat", 100, 1),
+            preempting("vip", 200, 2),
+        ),
+        ("b",),
+        ("chat",),
+    ),
+    Case(
+        "of one class the youngest is named first, whatever its name",
+        (replica("z", second=1), replica("a", second=2), preempting("chat", nodes={"p": 2})),
+        ("a", "z"),
     ),
     Case(
         "on several pools all that are short",
@@ -443,3 +461,11 @@ def test_one_that_is_needed_among_many_is_chosen_by_halves() -> None:
     room = Room(9)
     assert fewest(candidates, demands, room.charge, room.outcome) == (True, candidates[-1:])
     assert room.asked <= 50
+
+
+def test_in_doubt_about_the_room_nobody_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_steps(*_: object) -> None:
+        raise OutOfSteps
+
+    monkeypatch.setattr(preemption, "lacking", out_of_steps)
+    assert outcome(arbitrated({"p": 1}, (replica("a"), preempting("chat")))) == ([], [])
