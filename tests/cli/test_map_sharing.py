@@ -12,9 +12,8 @@ import pytest
 
 from function.api.ownership import Owner
 from function.cli.worlds import world as world_room
-from function.deployment import forecast as forecast_room
 from function.deployment.forecast import Forecast, Shared
-from function.scheduler import placer as placer_room
+from function.scheduler import headroom, placer as placer_room
 from tests.cli import fleets
 from tests.cli.command import run, write
 from tests.support import build
@@ -151,9 +150,9 @@ def test_who_asks_for_the_same_searches_once(monkeypatch: pytest.MonkeyPatch, tm
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
     """The decisions of which it was asked why clusters take no other replica."""
     decisions: list[Decision] = []
-    real = forecast_room.rejections_of_another  # type: ignore[attr-defined]
+    real = headroom.rejections_of_another
     monkeypatch.setattr(
-        forecast_room, "rejections_of_another", lambda decision: decisions.append(decision) or real(decision)
+        headroom, "rejections_of_another", lambda decision: decisions.append(decision) or real(decision)
     )
     return decisions
 
