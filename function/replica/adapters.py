@@ -10,13 +10,14 @@ The loader unloads what the list names as absent, and leaves alone what it does 
 leaves moves to the second list, and stays there for a while: the latest `MAX_ABSENT` of them.
 
 Limits: a loader reports to nobody, so all that can be said of an adapter is that it is *configured*: that the
-list on the cluster has it. The kubelet brings an edit of the list into a pod within about a minute.
+list on the cluster has it. The kubelet brings an edit of the list into a pod within about a minute. A list
+has `MAX_PRESENT` bytes for all engines: adapters beyond wait, and are not listed as absent either.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from function.api.adapter import AdapterPlacement, AdapterRoom, common_room, holders
@@ -36,6 +37,11 @@ LOADING = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
 UPDATING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 MAX_ABSENT = 256
 """How many adapters that left are still named for engines that may have them."""
+MAX_BYTES, MAX_PRESENT = 512 * 1024, 384 * 1024
+"""Bytes of the lists of all engines, and of adapters in them that are to be there. An Object holds the lists
+twice, and etcd takes 1.5 MiB."""
+FRAME = 120
+"""Bytes around an adapter in a list."""
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 
 
@@ -62,19 +68,19 @@ def config_map(
     `before`: what was applied last. `ports`: of the engines with room, by name. One that cannot be read keeps
     the weights that it was listed with (Law C 2).
     """
-    room = room_of(replica)
     present_before, absent_before = _lists({} if before is None else before.manifest)
-    held = holders(placements, 0 if room is None else room.adapters)
-    present = {
-        placement.adapter: placement.source or present_before.get(placement.adapter, "") for placement in held
-    }
-    present = {name: present[name] for name in sorted(present) if name and present[name]}
+    held = _held(replica, placements, present_before)
+    present = _fitting(held, present_before, MAX_PRESENT // max(1, len(ports)))
     absent = {
-        name: source for name, source in {**absent_before, **present_before}.items() if name not in present
+        name: source for name, source in {**absent_before, **present_before}.items() if name not in held
     }
+    latest = dict(reversed([*absent.items()][-MAX_ABSENT:]))
+    used = sum(_size(*item) for item in present.items())
+    left = _fitting(latest, (), MAX_BYTES // max(1, len(ports)) - used)
+    absent = {name: source for name, source in absent.items() if name in left}
     lists = {
         "ensureExist": {"models": _models(present)},
-        "ensureNotExist": {"models": _models(dict(list(absent.items())[-MAX_ABSENT:]))},
+        "ensureNotExist": {"models": _models(absent)},
     }
     data = {}
     for engine, port in sorted(ports.items()):
@@ -82,6 +88,43 @@ def config_map(
         # JSON is YAML, and as long as every other way to write it is no clearer.
         data[_file(engine)] = json.dumps(content, indent=2) + "\n"
     return adapters_head(replica, namespace) | {"data": data}
+
+
+def _held(
+    replica: Workload, placements: Iterable[AdapterPlacement], before: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the sources of the adapters that a replica is to have, in the order of their turn."""
+    room = room_of(replica)
+    held = holders(placements, 0 if room is None else room.adapters)
+    sources = {placement.adapter: placement.source or before.get(placement.adapter, "") for placement in held}
+    return {name: source for name, source in sources.items() if name and source}
+
+
+def _size(name: str, source: str) -> int:
+    """Return how long an entry is at most, as an Object has it: JSON in JSON."""
+    return FRAME + len(json.dumps(json.dumps([name, source])))
+
+
+def _fitting(sources: Mapping[str, str], first: Collection[str], most: int) -> dict[str, str]:
+    """Return those that fit into so many bytes, by name; `first` have their turn before the others."""
+    fitting: dict[str, str] = {}
+    for name in sorted(sources, key=lambda name: name not in first):
+        most -= _size(name, sources[name])
+        if most < 0:
+            break
+        fitting[name] = sources[name]
+    return {name: fitting[name] for name in sorted(fitting)}
+
+
+def unlisted(
+    replica: Workload, placements: Iterable[AdapterPlacement], observed: Mapping[str, ObservedObject]
+) -> int:
+    """Return how many adapters wait because the lists of the engines with room are full."""
+    before = next((observed[key] for key in observed if names.what_of(key) == names.ADAPTERS), None)
+    listed, _ = _lists({} if before is None else before.manifest)
+    held = _held(replica, placements, listed)
+    engines = sum(engine.adapters is not None for engine in replica.engines)
+    return len(held) - len(_fitting(held, listed, MAX_PRESENT // max(1, engines)))
 
 
 def configured(observed: Mapping[str, ObservedObject]) -> tuple[str, ...] | None:

@@ -18,13 +18,13 @@ from typing import Any
 
 from function import gateway_api
 from function.api.model import mapping, mappings
-from function.api.text import joined, listed, one_line
+from function.api.text import counted, joined, listed, one_line
 from function.api.workload import serving_digest
 from function.boundary import Condition, Request, Result, Unreadable
 from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
-from function.replica.adapters import configured, room_of
+from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
 from function.replica.snapshot import UPDATED, ReplicaSnapshot, diagnoses_pods
@@ -161,6 +161,10 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     ]
     text = "Reserved keys are left out of pods; pods that run with them have them until their next edit"
     text = f"{text}: {listed(reserved, SHOWN)}" if reserved else ""
+    waits = unlisted(snapshot.replica, snapshot.placements, snapshot.observed)
+    if waits:
+        full = f"{counted(waits, 'adapter')} wait{'s' * (waits == 1)}: the list of adapters is full"
+        text = joined(text, f"{full} ({MAX_PRESENT} bytes)")
     return Condition(ACCEPTED, status=True, reason="Accepted", message=one_line(text))
 
 

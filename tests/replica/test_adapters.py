@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from function.api.adapter import placement_name
+from function.replica.adapters import MAX_BYTES
 from tests.replica.build import (
     NAMESPACE,
     REPLICA,
@@ -80,6 +81,38 @@ def test_a_serving_pod_gets_flags_a_loader_and_the_list_as_a_volume() -> None:
         "ensureExist": {"models": [{"id": "support", "source": "acme/support"}]},
         "ensureNotExist": {"models": []},
     }
+
+
+@pytest.mark.parametrize(("adapters", "source"), [(512 * 16, 20), (300, 2048)])
+def test_a_list_is_bounded_by_what_is_stored_and_the_replica_says_who_waits(
+    adapters: int, source: int
+) -> None:
+    """A ConfigMap holds 1 MiB, and an Object holds it twice, with every quotation mark escaped."""
+    engines = [engine(f"e{at}") | {"adapters": {"slots": 512, "overcommit": 16}} for at in range(8)]
+    asked = [placement(f"a{at:04}") for at in range(adapters)]
+    for entry in asked:
+        entry["spec"]["source"] = "\u00e9" * (source // 2) + '"' * (source // 2)
+    scene = Scene(replica(*engines), more={"adapters": asked})
+    answer = run(scene.but(observed=applied(run(scene))))
+    listed = [entry["id"] for entry in lists(answer, "e0.yaml")["ensureExist"]["models"]]
+    assert len(json.dumps(manifests(answer)["adapters"])) < MAX_BYTES + 8 * 400
+    assert 0 < len(listed) < adapters
+    assert listed == [entry["spec"]["adapter"] for entry in asked[: len(listed)]], (
+        "the first ones have a turn"
+    )
+    text = f"{adapters - len(listed)} adapters wait: the list of adapters is full (393216 bytes)"
+    assert answer.conditions["ModelAccepted"][2] == text
+
+
+def test_a_full_list_keeps_what_it_has_and_names_nobody_who_waits_as_absent() -> None:
+    room = {"slots": 512, "overcommit": 16}
+    young = [placement(f"b{at:04}", "2026-01-02T00:00:00Z") for at in range(6_000)]
+    before = scene(*young, room=room)
+    has = lists(run(before))["ensureExist"]["models"]
+    older = placement("a-older", "2026-01-01T00:00:00Z")
+    answer = run(scene(older, *young[1:], room=room).but(observed=applied(run(before))))
+    assert lists(answer)["ensureExist"]["models"] == [{"id": "a-older", "source": "acme/a-older"}, *has[1:]]
+    assert lists(answer)["ensureNotExist"]["models"] == [has[0]]
 
 
 FLAGS = [
