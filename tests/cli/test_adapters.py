@@ -256,3 +256,7 @@ def test_a_control_plane_is_read_with_its_adapters(tmp_path: Path, monkeypatch: 
         assert ran.code == 0
         assert "note: adapters are not read: " in ran.err
         assert "list modeladapters.modelplane.ai: forbidden" in ran.err
+        table.forbidden = {"ModelAdapterPlacement"}
+        ran = run("plan", "--kubeconfig", kubeconfig)
+        assert "note: adapters are not read: " in ran.err
+        assert "ml-team/a (adapter)" not in ran.out, "whose slots are held is not known"

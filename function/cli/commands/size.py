@@ -45,6 +45,7 @@ from function.cli.worlds.source import Source, gather
 from function.cli.worlds.world import Presented, world_of
 from function.deployment.forecast import forecast
 
+# Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
 #
 # And the reverse: the pools that a deployment may land on, and whose GPUs its model does not fit.
 

@@ -100,10 +100,11 @@ def read_fleet(plane: ControlPlane) -> Manifests:
         listed = (as_published(plain) for plain in plane.objects(resource))
         manifests.by_kind[resource.kind] = [Manifest(plain, plane.title) for plain in listed]
     try:
-        for resource in ADAPTERS:
-            manifests.by_kind[resource.kind] = [
-                Manifest(plain, plane.title) for plain in plane.objects(resource)
-            ]
+        # Both kinds or neither: adapters whose placements are not known would seem to have no place.
+        manifests.by_kind |= {
+            resource.kind: [Manifest(plain, plane.title) for plain in plane.objects(resource)]
+            for resource in ADAPTERS
+        }
     except BadInput as error:  # Whoever could read a fleet before there were adapters still can.
         note(f"adapters are not read: {error}")
     take(manifests, [Manifest(plain, plane.title) for plain in plane.objects(COMPOSITIONS)])

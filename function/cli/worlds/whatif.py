@@ -37,7 +37,7 @@ class WhatIf:
     commands: Commands
     """What makes the changes, and what takes them back."""
     adapters: list[AdapterDifference] = field(default_factory=list)
-    """None where there are no adapters."""
+    """Empty where there are no adapters."""
 
     @property
     def as_data(self) -> dict[str, Any]:
