@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function.api.reasons import CONDITION_REASONS, INTERNAL_ERROR
+from function.scheduler.outcomes import Cause
 from hack.refresh_docs import ROOT, pages, refreshed  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ def test_the_page_of_a_kind_has_every_reason_of_its_conditions(
     assert [name for name in reasons if f"`{name}`" not in text] in ([], [INTERNAL_ERROR])
 
 
-POSITIONS = {"Violation": 0, "Unmet": 1, "InputChange": 0, "_limit": 0, "Drift": 1}
+POSITIONS = {"Violation": 0, "Unmet": 1, "InputChange": 0, "_limit": 0, "Drift": 1, "Result": 1}
 """Where the code stands among the arguments of what says it."""
 
 
 def codes_of(source: str) -> set[str]:
-    """The codes that a module says: of a violation, a lint finding, a hint, a drift."""
+    """The codes that a module says: of a violation, a lint finding, a hint, a drift, an event."""
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     named = ((POSITIONS[ast.unparse(call.func)], call) for call in calls if _is_code(call.func))
     stated = [call.args[at] for at, call in named if len(call.args) > at]
@@ -92,7 +93,9 @@ def test_every_code_is_explained() -> None:
     """Whatever word an answer says in place of a sentence, some page says what it means."""
     sources = [path.read_text() for path in (ROOT / "function").rglob("*.py")]
     codes = set().union(*map(codes_of, sources))
-    assert {"LeftOut", "UnknownDriver", "AddNodes", "DriverMissing"} <= codes, "every kind of code is seen"
+    kinds = {"LeftOut", "UnknownDriver", "AddNodes", "DriverMissing", "ReplicasPlaced"}
+    assert kinds <= codes, "every kind of code is seen"
+    codes |= {f"Replica{cause.name}" for cause in Cause if cause is not Cause.Terminating}
     text = "".join(page.read_text() for page in pages())
     assert sorted(code for code in codes if f"`{code}`" not in text) == []
 
