@@ -228,6 +228,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     "metadata": {**_METADATA, "labels": subtree},
     "spec": {
         **fields("celVersion", "stack"),
+        "cluster": {"existing": {"gateway": fields("address")}},
         "taints": fields("key", "value", "effect"),
         "attributes": subtree,
         "nodePools": {
@@ -399,7 +400,15 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
     "metadata": stand_in,
 }
 
+CLUSTER_CONFIG: Mapping[str, Allowed] = {
+    **_TYPE,
+    **fields("publish", "charges", "accounting", "preemption"),
+    "metadata": stand_in,
+}
+"""What completes clusters in files that have no status yet."""
+
 KINDS: Mapping[str, Mapping[str, Allowed]] = {
+    "ClusterConfig": CLUSTER_CONFIG,
     "InferenceClass": INFERENCE_CLASS,
     "InferenceCluster": INFERENCE_CLUSTER,
     "ModelAdapter": MODEL_ADAPTER,

@@ -87,6 +87,40 @@ def test_the_decision_on_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> No
         assert (before.code, expected) == (after.code, after.out.replace(str(stripped), str(path)))
 
 
+def test_a_cluster_without_a_status_is_completed_from_a_snapshot_as_from_its_files(tmp_path: Path) -> None:
+    device = build.gpu(8, architecture="Hopper")
+    pool = {"name": "h100", "className": "h100", "nodeCount": 1}
+    bare = build.cluster("east", [build.pool("h100", 1)])
+    del bare["status"]
+    bare["spec"]["cluster"] = {"source": "Existing", "existing": {"gateway": {"address": "192.0.2.1"}}}
+    bare["spec"]["nodePools"] = [pool]
+    node_class = {**build.cluster("h100", []), "kind": "InferenceClass", "spec": {"devices": [device]}}
+    del node_class["status"]
+    config = {
+        "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+        "kind": "ClusterConfig",
+        "publish": "Attributes",
+        "accounting": "Device",
+    }
+    engine = build.engine(members=[build.member(devices=[build.request("gpu", 2, build.GPUS)])])
+    path = write(tmp_path / "f.yaml", [bare, node_class, config, build.deployment("chat", 3, [engine])])
+    stripped = tmp_path / "stripped.yaml"
+    stripped.write_text(run("snapshot", path).out)
+    before, after = (run("plan", item, "-o", "json") for item in (path, stripped))
+    assert "3 of 3" in before.out, "the pool is charged by devices: a node takes three replicas"
+    assert (before.code, before.out) == (after.code, after.out)
+    assert before.err == after.err, "the same is assumed"
+
+
+def test_what_a_stack_cannot_express_is_said_to_be_unknown(tmp_path: Path) -> None:
+    cluster = build.cluster("east", [build.pool("h100", 1)])
+    objects = [cluster, build.deployment("chat", 1)]
+    assert "stack" not in run("snapshot", write(tmp_path / "plain.yaml", objects)).err
+    cluster["spec"]["stack"] = "KServe"
+    said = run("snapshot", write(tmp_path / "f.yaml", objects)).err
+    assert "what the stack cannot express is not known on east" in said
+
+
 def test_redacting_twice_changes_nothing_and_leaves_the_original_alone() -> None:
     for secret in _with_secrets():
         original = copy.deepcopy(secret)

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from function.api.model import mapping
+from function.api.model import STANDARD, mapping
 from function.api.text import counted
 from function.cli.live import COMPOSITIONS, FLEET, Target, joined
 from function.cli.options import Command, end, lenient, may_read_live
-from function.cli.text import as_yaml_stream, note
+from function.cli.text import as_yaml_stream, listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
@@ -52,7 +52,7 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
     With FILEs ("-" for standard input) or --live, every object the tools read is written as YAML to
     standard output, cut down to the fields that a decision reads. Pod templates are replaced by stand-ins of
     the same size; annotations, managed fields and values of labels of deployments and replicas are left
-    out. Every tool answers the same on the snapshot.
+    out. Every tool answers the same on the snapshot, but for what the stack of a cluster cannot express.
 
     Exit codes: 0 done, 1 bad input.
 
@@ -70,6 +70,13 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
         if manifests[kind] and kind not in ALLOWED:
             number = counted(len(manifests[kind]), "object")
             note(f"left out: {number} of kind {kind}, on which no placement depends")
+    unlike = [
+        manifest.name
+        for manifest in manifests["InferenceCluster"]
+        if manifest.spec.get("stack") not in (None, STANDARD)
+    ]
+    if unlike:
+        note(f"pods become stand-ins, so what the stack cannot express is not known on {listed(unlike)}")
     objects = (
         _marked(redacted_object(manifest.content, ALLOWED[kind]))
         for kind in KINDS
