@@ -475,9 +475,10 @@ class DeviceCapacity:
     def stranded(self, budget: Budget) -> Shortage | None:
         """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well.
 
-        Raises OutOfSteps where the budget does not tell, or the ways of some pod are too many: it is taken to
-        fill a node, so all is well says nothing too much, but a shortage may be none. A node for each pod is
-        enough whatever they claim.
+        Raises OutOfSteps where the budget does not tell, and NotTold where the cases are too many: the ways
+        of some pod, or the loads that others can make of a node. Such a pod is taken to fill a node, and such
+        loads to block what they may. So all is well says nothing too much, but a shortage may be none, unless
+        all pods together need more nodes than there are. A node for each pod is enough whatever they claim.
         """
         budget.spend(COUNT)
         if sum(number for number in self._pods.values() if number > 0) <= self.nodes:
@@ -487,41 +488,41 @@ class DeviceCapacity:
         loads: Counter[Footprint] = Counter()
         for claims, number in self._pods.items():
             loads[layout.footprints[claims]] += number
-        worst = self._worst(layout, loads, budget)
-        if worst is not None and layout.cut and layout.nodes_taken(self._pods, budget) <= self.nodes:
-            raise NotTold("pods can be served in more ways than are told apart")
+        worst, is_sure = self._worst(layout, loads, budget)
+        if worst is None or (is_sure and not layout.cut):
+            return worst
+        if layout.nodes_taken(self._pods, budget) <= self.nodes:
+            raise NotTold("pods can be served, or can share nodes, in more ways than are told apart")
         return worst
 
-    def _worst(self, layout: PodLayout, loads: Counter[Footprint], budget: Budget) -> Shortage | None:
-        worst: Shortage | None = None
+    def _worst(
+        self, layout: PodLayout, loads: Counter[Footprint], budget: Budget
+    ) -> tuple[Shortage | None, bool]:
+        """The worst shortage, and whether there surely is one."""
+        worst, is_sure = None, False
         largest = max((sum(pods for _, pods in copies.gang) for copies in self.gangs), default=0)
-        for copies in self.gangs:
-            for shortage in self._of_gang(copies.gang, layout, loads, budget) if copies.number > 0 else ():
-                if worst is None or shortage.missing > worst.missing:
-                    worst = shortage
-                if worst.missing == largest:
-                    return worst
-        return worst
-
-    def _of_gang(
-        self, gang: Gang, layout: PodLayout, loads: Counter[Footprint], budget: Budget
-    ) -> Iterator[Shortage]:
-        """The shortages of the pods of one gang, against all pods outside it."""
-        others = loads.copy()
-        for claims, number in gang:
-            others[layout.footprints[claims]] -= number
-        size = sum(number for _, number in gang)
-        for footprint in {layout.footprints[claims] for claims, _ in gang}:
-            if not footprint.needs:
-                continue
-            open_to = size
-            while open_to:
-                blocked = self.nodes - open_to + 1
-                if not can_block(blocked, footprint, others, layout.devices, budget):
-                    break
-                open_to -= 1
-            if open_to < size:
-                yield Shortage(size, open_to)
+        for gang in (copies.gang for copies in self.gangs if copies.number > 0):
+            others = loads.copy()
+            for claims, number in gang:
+                others[layout.footprints[claims]] -= number
+            size = sum(number for _, number in gang)
+            for footprint in {layout.footprints[claims] for claims, _ in gang}:
+                open_to = size if footprint.needs else 0
+                while open_to:
+                    blocked = self.nodes - open_to + 1
+                    try:
+                        if not can_block(blocked, footprint, others, layout.devices, budget):
+                            break
+                        is_sure = True
+                    except NotTold:  # Counts against the set, but says nothing for sure.
+                        pass
+                    open_to -= 1
+                missing = size - open_to if footprint.needs else 0
+                if missing and (worst is None or missing > worst.missing):
+                    worst = Shortage(size, open_to)
+            if worst is not None and worst.missing == largest:
+                break
+        return worst, is_sure
 
     @cached_property
     def free_nodes(self) -> int:

@@ -37,7 +37,7 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
-from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.budget import Budget, NotTold, OutOfSteps
 
 NodeLoad: TypeAlias = tuple[int, ...]
 """Devices of each kind."""
@@ -73,9 +73,10 @@ class Weights(NamedTuple):
 def can_block(
     nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad, budget: Budget
 ) -> bool:
-    """Tell whether others can block so many nodes for a pod at once; also where the steps do not tell.
+    """Tell whether others can block so many nodes for a pod at once.
 
-    Raises OutOfSteps where the budget has fewer units than are looked at.
+    Raises NotTold where the bundles are too many, and OutOfSteps where the budget has fewer units than are
+    looked at.
     """
     budget.spend(len(devices) * len(pod.needs) * sum(1 + len(other.ways) for other in others))
     alone, small = 0, {}
@@ -102,7 +103,9 @@ def can_block(
     budget.spend(steps * units)
     if bundles is None and steps >= affordable < LISTING_STEPS:
         raise OutOfSteps
-    return bundles is None or _disjoint(bundles, counts, missing, budget)
+    if bundles is None:
+        raise NotTold("bundles are too many to list")
+    return _disjoint(bundles, counts, missing, budget)
 
 
 def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
@@ -213,12 +216,16 @@ def _bundles(
 
 
 def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Budget) -> bool:
-    """Tell whether so many disjoint bundles can be made of some pods; also where the steps run out."""
+    """Tell whether so many disjoint bundles can be made of some pods. Raises NotTold: it takes too long."""
     weighed = _weigh(bundles, counts, budget)
     if weighed is None:
-        return True
+        raise NotTold("bundles are too many to weigh")
     if weighed.of(counts) < wanted * weighed.unit:
         return False
+    # As many bundles as the weights allow are of no more kinds than there are pods: rounded down, one of each
+    # kind is lost at most.
+    if weighed.of(counts) >= (wanted + len(counts)) * weighed.unit:
+        return True
     lightest = sorted((weighed.of(bundle), bundle) for bundle in bundles)
     dead: set[tuple[int, Counts]] = set()
     steps = SEARCH_STEPS
@@ -228,8 +235,10 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Bu
         nonlocal steps
         steps -= 1
         budget.spend(len(left))
-        if not wanted or steps < 0:
+        if not wanted:
             return True
+        if steps < 0:
+            raise NotTold("bundles are too many to search")
         if at == len(lightest) or weighed.of(left) < wanted * lightest[at][0] or (at, left) in dead:
             return False
         bundle = lightest[at][1]
