@@ -131,24 +131,33 @@ def shares_of(
     quotas: Sequence[Quota],
     clusters: Mapping[str, InferenceCluster],
     values: Mapping[NamespacedName, int],
-) -> dict[NamespacedName, GuaranteeShare]:
+    namespace: str,
+) -> dict[NamespacedName, GuaranteeShare] | None:
     """Say of every living replica that a guarantee covers how it stands to it.
 
-    `values`: those of the classes that are known better than they are noted.
+    `values`: those of the classes that are known better than they are noted. Where a cluster does not say
+    which pools it has, how much is held there of a guarantee is doubt: nothing is said of the teams that hold
+    something there, and None where that of `namespace` is one of them.
     """
     usage = QuotaUsage(quotas, clusters)
-    ranked = []
+    ranked, doubted = [], set[str]()
     for cluster in ledger.holding_clusters:
+        says = cluster in clusters and bool(clusters[cluster].pools)
         for replica in ledger.living(cluster):
-            if usage.guarantees_of(replica.namespace):
+            guarantees = usage.guarantees_of(replica.namespace)
+            if guarantees and not says:
+                doubted.update(quota.name for quota in guarantees)
+            if guarantees:
                 value = values.get((replica.namespace, replica.name), replica.notes and replica.notes.value)
                 ranked.append(((value is not None, -(value or 0), seniority(replica)), cluster, replica))
+    if any(quota.name in doubted for quota in usage.guarantees_of(namespace)):
+        return None
     shares = {}
     for _, cluster, replica in sorted(ranked, key=itemgetter(0)):
         holding = QuotaHolding(replica.nodes, devices_of(replica))
         share = usage.share(replica.namespace, cluster, holding)
         usage.count(replica, cluster)
-        if share is not None:
+        if share is not None and not share.quotas & doubted:
             shares[replica.namespace, replica.name] = share
     return shares
 

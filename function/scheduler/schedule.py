@@ -145,7 +145,7 @@ def _outranked(
     inputs: SchedulingInput,
     victim: Victim,
     named: NamedVictim,
-    shares: Mapping[NamespacedName, GuaranteeShare],
+    shares: Mapping[NamespacedName, GuaranteeShare] | None,
 ) -> str:
     """To whom a replica gives way, for people; empty where it does not, by the input and what is observed.
 
@@ -153,10 +153,13 @@ def _outranked(
     only; beyond it to every class, and to who reclaims within another guarantee.
     """
     classes = {listed.name: listed.value for listed in inputs.config.priority_classes if listed.preempts}
-    ours = shares.get((victim.replica.namespace, victim.replica.name))
-    theirs = shares.get((victim.to.namespace, victim.to.name))
+    ours = (shares or {}).get((victim.replica.namespace, victim.replica.name))
+    theirs = (shares or {}).get((victim.to.namespace, victim.to.name))
     borrowed = ours is not None and ours.borrowed
-    if theirs is not None and theirs.borrowed:
+    # What is noted of it and cannot be judged now is doubt.
+    if (theirs is not None and theirs.borrowed) or (
+        shares is not None and theirs is None and victim.to.share is not None
+    ):
         return ""
     if named.quota:
         returns = borrowed and theirs is not None and ours is not None and not ours.quotas & theirs.quotas
@@ -191,7 +194,7 @@ def _gives_way(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, D
         if own_replica is None or cluster is None:
             continue
         named = cluster.gives_way.get(own_replica.replica.uid)
-        to = _outranked(inputs, victim, named, shares or {}) if named is not None else ""
+        to = _outranked(inputs, victim, named, shares) if named is not None else ""
         if to:
             cause = Cause.Returned if named is not None and named.quota else Cause.GaveWay
             return {own_replica.key: Dropped(own_replica, cause, to)}
@@ -407,9 +410,9 @@ def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
         return replace(made, over_quota=over)
     ours = (own_replica.replica for own_replica in fleet.own_replicas)
     values = {(replica.namespace, replica.name): inputs.priority.value for replica in ours}
-    return replace(
-        made, over_quota=over, shares=shares_of(ledger, _guarantees(inputs), fleet.clusters, values)
-    )
+    namespace = inputs.deployment.namespace
+    shares = shares_of(ledger, _guarantees(inputs), fleet.clusters, values, namespace)
+    return replace(made, over_quota=over, shares=shares)
 
 
 def run_pass(

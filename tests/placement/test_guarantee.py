@@ -327,6 +327,41 @@ def test_it_stays(reason: str, fleet: list[Plain], listed: list[Plain], config: 
     assert len(answer.replicas) == 2, reason
 
 
+def lost(fleet: list[Plain], how: str) -> list[Plain]:
+    """The fleet, and of its last cluster nothing that can be read."""
+    *others, last = fleet
+    if how == "malformed":
+        return [*others, last | {"spec": 7}]
+    return [*others, {key: value for key, value in last.items() if key != "status"}]
+
+
+@pytest.mark.parametrize("how", ["malformed", "without a status"])
+def test_what_a_team_holds_on_a_cluster_that_cannot_be_read_is_doubt(how: str) -> None:
+    """Its pools may be covered, or not. So nobody of the team is judged, and nobody gives way to it."""
+    config = given(guaranteed("a", A, nodes=1), guaranteed("b", B, nodes=1))
+    mine = held(TRAIN, "a", 0, "Within b", 2)
+    older = held(called("old", B), "c", second=1)
+    fleet = lost(arbitrating(returning(mine), a=1, c=1), how)
+    answer = asked(TRAIN, fleet, [mine, older, reclaiming(CHAT, "a")], config)
+    assert notes(answer) == ["Within b"], "as it was noted"
+    theirs = held(called("old", A), "c", 0, "Within a", 1)
+    borrowed = [held(TRAIN, "a", 0, "Within b", 1), held(TRAIN, "a", 1, "Borrowed b", 2)]
+    fleet = lost(arbitrating(returning(borrowed[1]), a=2, c=1), how)
+    ours = called("train", B, replicas=2)
+    answer = asked(ours, fleet, [*borrowed, theirs, reclaiming(CHAT, "a")], config)
+    assert notes(answer) == ["Within b", "Borrowed b"], "the other team may have all that is guaranteed"
+    first = waiting(called("chat", A, "production"), "a")
+    first["metadata"]["annotations"][NOTE] = "Within a"
+    ours, mine = called("x", "third", "batch"), held(called("x", "third"), "a", value=10)
+    naming = named(mine, "ml-team/chat", "production")
+    config = given(guaranteed("a", A, nodes=2))
+    whole = arbitrating(naming, a=1, c=1)
+    assert not asked(ours, whole, [mine, first, theirs], config).replicas, (
+        "it gives way, were it not for that"
+    )
+    assert asked(ours, lost(whole, how), [mine, first, theirs], config).replicas
+
+
 def test_one_that_reclaims_gives_way_itself_where_it_would_borrow() -> None:
     config = given(guaranteed("a", A, nodes=0), guaranteed("b", B, nodes=1))
     answer = asked(CHAT, arbitrating(a=2), [*TAKEN, reclaiming(CHAT, "a", "Borrowed a")], config)

@@ -37,7 +37,7 @@ class ModelName(click.ParamType[str]):
 def ask(context: click.Context, texts: dict[str, str], defaults: dict[str, Any]) -> dict[str, Any]:
     """The values of the parameters in `texts`, in that order: as given, else as answered. Raises BadInput.
 
-    A text of None asks nothing. The defaults are those of the parameters, but for those in `defaults`.
+    The defaults are those of the parameters, but for those in `defaults`.
     """
     parameters = {parameter.name: parameter for parameter in context.command.params}
     for name, text in texts.items():
