@@ -96,6 +96,58 @@ def test_an_event_of_the_core_group_counts_its_times(tmp_path: Path) -> None:
     assert texts[-1] == "09:30:00 ModelDeployment chat: Refused: no (3 times)"
 
 
+def _adapters(name: str) -> list[Plain]:
+    """Two adapters on one replica, of which `name` has an event and a condition."""
+    version, made = "modelplane.ai/v1alpha1", []
+    for adapter in (name, "other"):
+        plain = {
+            "apiVersion": version,
+            "kind": "ModelAdapter",
+            "metadata": {"name": adapter, "namespace": NAMESPACE},
+            "spec": {"base": {"deploymentName": "chat"}, "source": "acme/x", "replicas": 1, "rank": 8},
+        }
+        placement = {
+            "apiVersion": version,
+            "kind": "ModelAdapterPlacement",
+            "metadata": {"name": f"{adapter}-chat-0a1b2-01234567", "namespace": NAMESPACE},
+            "spec": {"adapter": adapter, "replica": "chat-0a1b2", "source": "acme/x", "rank": 8},
+        }
+        made += [_at(plain, "2026-03-01T09:00:00Z"), _at(placement, "2026-03-01T09:00:02Z")]
+    condition = build.condition("AdapterScheduled", status=True, reason="FullyScheduled")
+    made[0]["status"] = {"conditions": [condition | {"lastTransitionTime": "2026-03-01T09:00:01Z"}]}
+    of_part = _event("ModelAdapterPlacement", f"{name}-chat-0a1b2-01234567", "2026-03-01T09:00:03Z")
+    return [*made, of_part, _event("ModelAdapter", "other", "2026-03-01T09:00:04Z")]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "reason"),
+    [
+        ("support", ("support",), "a name that only an adapter has"),
+        ("chat", ("chat", "--adapter"), "one that a deployment has too, by the flag"),
+    ],
+)
+def test_an_adapter_has_a_history_of_its_places(
+    name: str, words: tuple[str, ...], reason: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "f.yaml", [*_objects(), *_adapters(name)])
+    ran = run("history", *words, file, "-o", "json")
+    assert ran.code == 0, ran.err
+    held(ran.data)
+    place = f"ModelAdapterPlacement {name}-chat-0a1b2-01234567"
+    assert ran.data["adapter"] == f"{NAMESPACE}/{name}", reason
+    assert [f"{moment['name']}: {moment['text']}" for moment in ran.data["moments"]] == [
+        f"ModelAdapter {name}: created",
+        f"ModelAdapter {name}: AdapterScheduled: True: FullyScheduled",
+        f"{place}: created on chat-0a1b2",
+        f"{place}: Composed: done",
+    ]
+
+
+def test_a_name_that_both_have_means_the_deployment(tmp_path: Path) -> None:
+    texts = _texts(write(tmp_path / "f.yaml", [*_objects(), *_adapters("chat")]))
+    assert [text for text in texts if "Adapter" in text] == []
+
+
 def test_a_recorded_call_is_a_decision(tmp_path: Path) -> None:
     recorded(tmp_path / "calls", secret_request())
     [call] = (tmp_path / "calls").glob("*.json")

@@ -1,4 +1,4 @@
-"""`history`: what happened to a deployment, as far as objects, events and recordings keep it.
+"""`history`: what happened to a deployment or an adapter, as far as objects, events and recordings keep it.
 
 Nothing keeps a history as such. Objects have the times at which they were made and at which their conditions
 last changed; events say what was done, for about an hour; a recorded call holds a whole decision. Each is a
@@ -6,6 +6,7 @@ moment with a time, a source and a text, and `_chronicle` puts them in order. Ev
 own, so without it the rest is shown, with a note.
 
 Limits: a condition has only its last change, and a replica that is gone left at most events and recordings.
+The place of an adapter that is gone left nothing, as only calls about deployments are recorded.
 The time of a recording is that of its file.
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from function import wire
+from function.api.adapter import PLACEMENT_KIND
 from function.api.model import conditions_of, mapping, mappings, string
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
@@ -32,14 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.boundary import JsonObject
-    from function.cli.worlds.manifest import Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
 
-OURS = frozenset({"ModelDeployment", "ModelReplica", "ModelEndpoint"})
-"""Kinds whose events belong to a deployment."""
+PARTS = {"ModelDeployment": "ModelReplica", "ModelAdapter": PLACEMENT_KIND}
+"""The kind of what is composed for each kind that has a history; with an endpoint of the same name."""
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=Names("ModelDeployment"))
+@click.argument("deployment", shell_complete=Names("ModelDeployment", also="ModelAdapter"))
 @reads_fleet
 @click.option(
     "--recordings",
@@ -48,14 +50,17 @@ OURS = frozenset({"ModelDeployment", "ModelReplica", "ModelEndpoint"})
     metavar="FILE|DIR",
     help="Recorded calls of a server with --record; repeatable.",
 )
+@click.option("--adapter", is_flag=True, help="The name is that of a ModelAdapter.")
 @OUTPUT
-def history(deployment: str, source: Source, recordings: tuple[str, ...], output: str) -> None:
+def history(
+    deployment: str, source: Source, recordings: tuple[str, ...], output: str, *, adapter: bool
+) -> None:
     r"""Show what happened to DEPLOYMENT (NAMESPACE/NAME, or NAME), the oldest first.
 
     Objects keep when they were made and when their conditions last changed; a control plane keeps events for
     about an hour; a recorded call holds a whole decision, at the time of its file. Events may stand in files
     too (kubectl get events -A -o yaml). What none of them keeps is not shown: a condition has only its last
-    change.
+    change. A name that only a ModelAdapter has, or any with --adapter, is that of an adapter.
 
     Exit codes: 0 shown, 1 bad input.
 
@@ -65,24 +70,34 @@ def history(deployment: str, source: Source, recordings: tuple[str, ...], output
       fleet-scheduler history chat fleet.yaml events.yaml --recordings recordings/
     """
     manifests, origin = gather(source)
-    by_title = {f"{one.namespace}/{one.name}": one for one in manifests["ModelDeployment"]}
-    listed = [title for title in by_title if origin.only in ("", title.partition("/")[0])]
-    if not listed:
-        raise BadInput(f"there is no ModelDeployment in {origin.where}")
-    title = title_of(deployment, sorted(listed), origin)
-    chosen = by_title[title]
-    replicas = [one.content for one in manifests["ModelReplica"]]
+    chosen = _subject(deployment, manifests, origin, is_adapter=adapter)
+    title = f"{chosen.namespace}/{chosen.name}"
+    parts = [one.content for one in manifests[PARTS[chosen.kind]]]
     events = [*_events_of(one.content for one in manifests.unread), *_live_events(manifests, origin, title)]
-    moments = _chronicle(chosen.content, replicas, events, _files(recordings))
+    moments = _chronicle(chosen.content, parts, events, _files(recordings))
     if output == "table":
         out = console()
         for moment in moments:
             at = f"{moment.at:%Y-%m-%dT%H:%M:%SZ}"
             out.say(escape(f"{at}  {moment.source.lower():9}  {moment.name}: {moment.text}"))
     else:
+        key = "adapter" if chosen.kind == "ModelAdapter" else "deployment"
         data = [{**moment._asdict(), "at": moment.at.isoformat()} for moment in moments]
-        emit(output, answered("History", {"deployment": title, "moments": data}))
+        emit(output, answered("History", {key: title, "moments": data}))
     end((), findings=False)
+
+
+def _subject(name: str, manifests: Manifests, origin: Origin, *, is_adapter: bool) -> Manifest:
+    """The deployment that a name means, or the adapter where only one of those has it. Raises BadInput."""
+    named: dict[str, dict[str, Manifest]] = {
+        kind: {"/".join(one.identity): one for one in manifests[kind] if origin.only in ("", one.namespace)}
+        for kind in PARTS
+    }
+    having = [
+        kind for kind in PARTS if any(name in (title, title.partition("/")[2]) for title in named[kind])
+    ]
+    kind = "ModelAdapter" if is_adapter else (having or [*PARTS])[0]
+    return named[kind][title_of(name, sorted(named[kind]), origin, kind)]
 
 
 def _live_events(manifests: Manifests, origin: Origin, title: str) -> list[JsonObject]:
@@ -113,29 +128,35 @@ class Moment(NamedTuple):
 
 
 def _chronicle(
-    deployment: JsonObject,
-    replicas: Iterable[JsonObject],
+    subject: JsonObject,
+    parts: Iterable[JsonObject],
     events: Iterable[JsonObject],
     recordings: Iterable[Path],
 ) -> list[Moment]:
-    """Everything that is kept of a deployment, the oldest first. Raises BadInput for a damaged recording."""
-    metadata = mapping(deployment.get("metadata"))
+    """Everything that is kept of an object and its parts, the oldest first.
+
+    Raises BadInput for a damaged recording.
+    """
+    kind, metadata = string(subject.get("kind")), mapping(subject.get("metadata"))
     namespace, name = string(metadata.get("namespace")), string(metadata.get("name"))
-    kept = [plain for plain in replicas if _is_of(plain, namespace, name)]
-    named = {(kind, name) for kind in ("ModelDeployment", "ModelEndpoint")}
-    named |= {(kind, _name(plain)) for plain in kept for kind in ("ModelReplica", "ModelEndpoint")}
+    kept = [plain for plain in parts if _is_of(plain, namespace, name)]
+    named = {(kind, name), ("ModelEndpoint", name)}
+    named |= {(of, _name(plain)) for plain in kept for of in (PARTS[kind], "ModelEndpoint")}
     moments = [
-        *(moment for plain in (deployment, *kept) for moment in _of_object(plain)),
-        *(moment for event in events for moment in _of_event(event, namespace, named)),
-        *(moment for path in recordings for moment in _of_recording(path, namespace, name)),
+        *(moment for plain in (subject, *kept) for moment in _of_object(plain)),
+        *(moment for event in events for moment in _of_event(event, (kind, namespace, name), named)),
+        *(moment for path in recordings for moment in _of_recording(path, (kind, namespace, name))),
     ]
     return sorted(dict.fromkeys(moments))
 
 
 def _is_of(plain: JsonObject, namespace: str, name: str) -> bool:
     metadata = mapping(plain.get("metadata"))
-    label = mapping(metadata.get("labels")).get(DEPLOYMENT_LABEL)
-    return metadata.get("namespace") == namespace and label == name
+    if plain.get("kind") == PLACEMENT_KIND:
+        whose = mapping(plain.get("spec")).get("adapter")
+    else:
+        whose = mapping(metadata.get("labels")).get(DEPLOYMENT_LABEL)
+    return metadata.get("namespace") == namespace and whose == name
 
 
 def _name(plain: JsonObject) -> str:
@@ -154,7 +175,8 @@ def _time(text: object) -> datetime | None:
 def _of_object(plain: JsonObject) -> Iterator[Moment]:
     kind, metadata = string(plain.get("kind")), mapping(plain.get("metadata"))
     title = f"{kind} {_name(plain)}"
-    where = string(mapping(plain.get("spec")).get("clusterName"))
+    spec = mapping(plain.get("spec"))
+    where = string(spec.get("clusterName")) or string(spec.get("replica"))
     on = f" on {where}" if where else ""
     for field, text in (("creationTimestamp", "created"), ("deletionTimestamp", "deletion asked for")):
         if at := _time(metadata.get(field)):
@@ -166,13 +188,17 @@ def _of_object(plain: JsonObject) -> Iterator[Moment]:
             yield Moment(at, "Condition", title, text)
 
 
-def _of_event(event: JsonObject, namespace: str, named: set[tuple[str, str]]) -> Iterator[Moment]:
+def _of_event(
+    event: JsonObject, subject: tuple[str, str, str], named: set[tuple[str, str]]
+) -> Iterator[Moment]:
     """Read an event of events.k8s.io or of the core group."""
     about = mapping(event.get("regarding")) or mapping(event.get("involvedObject"))
     kind, name = string(about.get("kind")), string(about.get("name"))
+    whose, namespace, base = subject
     # A replica that is gone is named in the events of its deployment's namespace alone.
-    mine = (kind, name) in named or (kind in OURS and _was_of(name, named))
-    if about.get("namespace") != namespace or not mine:
+    is_replica = whose == "ModelDeployment" and kind in (PARTS[whose], "ModelEndpoint")
+    was_part = is_replica and _was_of(name, base)
+    if about.get("namespace") != namespace or not (was_part or (kind, name) in named):
         return
     series = mapping(event.get("series"))
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("deprecatedLastTimestamp"))
@@ -185,13 +211,13 @@ def _of_event(event: JsonObject, namespace: str, named: set[tuple[str, str]]) ->
         yield Moment(at, "Event", f"{kind} {name}", f"{string(event.get('reason'))}: {text}{often}")
 
 
-def _was_of(name: str, named: set[tuple[str, str]]) -> bool:
+def _was_of(name: str, deployment: str) -> bool:
     """Tell whether a replica of the deployment would have this name: that of it, and five characters."""
     base, _, tail = name.rpartition("-")
-    return ("ModelDeployment", base) in named and len(tail) == 5  # noqa: PLR2004 - of a digest
+    return base == deployment and len(tail) == 5  # noqa: PLR2004 - of a digest
 
 
-def _of_recording(path: Path, namespace: str, name: str) -> Iterator[Moment]:
+def _of_recording(path: Path, subject: tuple[str, str, str]) -> Iterator[Moment]:
     try:
         content = path.read_bytes()
         at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
@@ -200,11 +226,7 @@ def _of_recording(path: Path, namespace: str, name: str) -> Iterator[Moment]:
     except (OSError, NoRecording, wire.MalformedRequest) as error:
         raise BadInput(f"{path}: {error}") from None
     metadata = mapping(composite.get("metadata"))
-    if (composite.get("kind"), metadata.get("namespace"), metadata.get("name")) != (
-        "ModelDeployment",
-        namespace,
-        name,
-    ):
+    if (composite.get("kind"), metadata.get("namespace"), metadata.get("name")) != subject:
         return
     answer = readable(recording.response)
     for kind, condition in answer["conditions"].items():
