@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from posixpath import normpath
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -94,7 +95,7 @@ def _is_reserved(key: str) -> bool:
 
 NAMED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"})
 """What a container may ask for besides devices: what has a driver's name would be in no ledger."""
-_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
 
 
 def _quantities(value: object) -> dict[str, str]:
@@ -152,9 +153,14 @@ class Mount(Model):
     def _free(self) -> Mount:
         if not self.mount_path.startswith("/"):
             raise ValueError("mountPath: expected an absolute path")
-        if f"{self.mount_path.rstrip('/')}/".startswith(RESERVED_PATHS):
-            raise ValueError(f"mountPath: {self.mount_path} is mounted already")
+        if f"{self.place}/".startswith(RESERVED_PATHS):
+            raise ValueError(f"mountPath: {self.place} is mounted already")
         return self
+
+    @property
+    def place(self) -> str:
+        """The path as a container's runtime takes it, however it is written."""
+        return normpath(f"/{self.mount_path.lstrip('/')}")
 
 
 def _volume(value: object) -> dict[str, Any]:
@@ -238,9 +244,7 @@ class PodSpec(Model):
         names = [str(volume["name"]) for volume in self.volumes]
         refuse_twice("volumes", names)
         for container in self.containers:
-            refuse_twice(
-                "containers[0].volumeMounts", [mount.mount_path for mount in container.volume_mounts]
-            )
+            refuse_twice("containers[0].volumeMounts", [mount.place for mount in container.volume_mounts])
             lacking = [mount.name for mount in container.volume_mounts if mount.name not in names]
             if lacking:
                 raise ValueError(f'containers[0].volumeMounts: no volume "{lacking[0]}"')

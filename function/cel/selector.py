@@ -24,7 +24,6 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 from weakref import WeakValueDictionary
 
 from function.cel.checker import state
@@ -205,12 +204,6 @@ class Conjunct(Program):
 
 class Selector(Program):
     """A whole selector."""
-
-    def compiled_for(self, release: str) -> Selector:
-        """Return the same text as another release reads it. Raises CompileError."""
-        if release not in self._others:
-            self._others[release] = self._in(release)
-        return cast("Selector", self._others[release])
 
     def _in(self, release: str) -> Selector:
         return _kept(self.source, self.checked.environment, release)

@@ -110,10 +110,17 @@ REFUSED: list[tuple[str, Plain, str]] = [
     ("a place twice", {"volumes": [EMPTY], "mounts": [AT, AT]}, '"/a" is used twice'),
     ("no such volume", {"mounts": [AT]}, 'no volume "a"'),
     ("shared memory", {"mounts": [SHM | {"name": "a"}]}, "/dev/shm is mounted already"),  # noqa: S108
+    ("written otherwise", {"mounts": [AT | {"mountPath": "//dev/./shm/"}]}, "/dev/shm is mounted already"),  # noqa: S108
+    (
+        "a place twice, written otherwise",
+        {"volumes": [EMPTY], "mounts": [AT, AT | {"mountPath": "/a/"}]},
+        "twice",
+    ),
     ("in the weights", {"mounts": [AT | {"mountPath": "/mnt/models/x"}]}, "is mounted already"),
     ("no absolute path", {"mounts": [AT | {"mountPath": "a"}]}, "expected an absolute path"),
     ("a device", {"limits": {"nvidia.com/gpu": 1.0}}, "asked for in nodeSelector.devices"),
     ("no quantity", {"requests": {"memory": "much"}}, "memory: expected a quantity"),
+    ("digits that no API server reads", {"requests": {"cpu": "\u0663"}}, "cpu: expected a quantity"),
 ]
 
 
