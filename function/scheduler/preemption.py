@@ -169,7 +169,7 @@ def over_quota(ledger: Ledger, quotas: QuotaUsage, yields: Iterable[Yielding]) -
     """
     gone = {(one.replica.namespace, one.replica.name) for one in yields}
     starting = []
-    for cluster in ledger.holding_clusters:
+    for cluster in filter(quotas.is_readable, ledger.holding_clusters):  # Law 2: others are doubt.
         for replica in ledger.living(cluster):
             if may_yield(replica) and (replica.namespace, replica.name) not in gone:
                 starting.append((cluster, replica))

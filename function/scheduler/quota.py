@@ -10,7 +10,8 @@ stays, whatever is said of it later. Rules:
    there, and their price. Where an amount of money is limited, a pool without a price takes nothing new.
 4. A replacement may stand in for what it replaces; one beside it, by surge, counts on top.
 5. Two deployments may pass it at once, each from an old list. With `overcommit: Yield` those that never were
-   Ready and for which it has no room give way, the youngest first (Law 2, reason 6).
+   Ready and for which it has no room give way, the youngest first (Law 2, reason 6). What stands on a cluster
+   that cannot be read is no reason to: it may be covered or not.
 6. Of what it guarantees a part is *within* and the rest *borrowed*: its replicas are gone through by class,
    the highest first, then the oldest, and those are borrowed with which the sum passes the guarantee. What is
    being deleted counts no more. What is borrowed ranks below every class (`preemption`).
@@ -97,6 +98,10 @@ class QuotaUsage:
     def guarantees_of(self, namespace: str) -> list[Quota]:
         """The quotas that guarantee something to a namespace."""
         return [quota for quota in self.of_namespace(namespace) if quota.guaranteed is not None]
+
+    def is_readable(self, cluster: str) -> bool:
+        """Whether a cluster says which pools it has."""
+        return cluster in self._clusters
 
     def count(self, replica: ModelReplica, cluster: str, sign: int = 1) -> None:
         """Count what an existing replica holds, or no longer."""

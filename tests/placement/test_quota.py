@@ -217,6 +217,22 @@ def test_two_that_passed_a_quota_at_once(reason: str, config: Plain, leaves: str
         assert events == [f"{text}{name}"] * gone, reason
 
 
+@pytest.mark.parametrize("where", ["a", "b"])
+def test_what_stands_on_a_cluster_that_cannot_be_read_makes_nobody_give_way(where: str) -> None:
+    """Nobody says whether its pool is one of those that the quota covers (Law 2)."""
+    (_, older), (parent, younger) = starting("first", 1), starting("second", 2)
+    for replica in (older, younger):
+        replica["spec"]["clusterName"] = "b"
+    younger["spec"]["clusterName"] = where
+    fleet = clusters(a=4, b=4)
+    settings = {"overcommit": "Yield"} | under(quota("few", nodes=1))
+    world = World(parent, fleet, [older, younger], build.observed(younger), input=settings)
+    assert not run(world).replicas, "where all can be read, the younger gives way"
+    unreadable = [plain | {"spec": 7} if plain["metadata"]["name"] == "b" else plain for plain in fleet]
+    world = World(parent, unreadable, [older, younger], build.observed(younger), input=settings)
+    assert len(run(world).replicas) == 1
+
+
 def test_a_deployment_under_a_quota_reads_all_replicas_until_its_own_were_ready() -> None:
     """Who passed it at once is seen of all that are under it."""
     for ready in (False, True):
