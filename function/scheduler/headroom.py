@@ -155,7 +155,7 @@ class PartlyHeld:
         fit = f"{counted(self.by_nodes, 'more replica')} {'fits' if self.by_nodes == 1 else 'fit'}"
         would = f"{'at least ' if self.by_devices == SHARING else ''}{self.by_devices}"
         where = f"{self.cluster}/{self.pool}: {held} held for a part of {'its' if one else 'their'} devices"
-        return f"{where}; {fit} there, with accounting: Device on the pool {would} would"
+        return f"{where}; {fit} there, {would} with accounting: Device on the pool"
 
 
 @dataclass(frozen=True, slots=True)

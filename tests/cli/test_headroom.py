@@ -101,4 +101,4 @@ def test_one_deployment_can_be_asked_for(tmp_path: Path) -> None:
     assert [item["deployment"] for item in deployments] == [f"{build.NAMESPACE}/search"]
     wrong = run("headroom", path, "-d", "serach")
     assert wrong.code == 1
-    assert f"did you mean {build.NAMESPACE}/search" in wrong.err
+    assert "did you mean search" in wrong.err

@@ -143,6 +143,17 @@ def test_an_adapter_has_a_history_of_its_places(
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("chta", "did you mean chat"), (f"{NAMESPACE}/chta", f"did you mean {NAMESPACE}/chat")],
+)
+def test_a_name_that_is_not_there_is_compared_with_names_as_it_is_written(
+    name: str, hint: str, tmp_path: Path
+) -> None:
+    ran = run("history", name, write(tmp_path / "f.yaml", _objects()))
+    assert (ran.code, hint in ran.err) == (1, True)
+
+
 def test_a_name_that_both_have_means_the_deployment(tmp_path: Path) -> None:
     texts = _texts(write(tmp_path / "f.yaml", [*_objects(), *_adapters("chat")]))
     assert [text for text in texts if "Adapter" in text] == []

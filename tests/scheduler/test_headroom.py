@@ -123,9 +123,9 @@ def test_a_pool_that_is_full_is_not_barred() -> None:
 @pytest.mark.parametrize(
     ("gpus", "nodes", "more", "fit"),
     [
-        (1, 3, {}, "1 more replica fits there, with accounting: Device on the pool 22 would"),
-        (4, 2, {}, "0 more replicas fit there, with accounting: Device on the pool 2 would"),
-        (1, 9, {}, "7 more replicas fit there, with accounting: Device on the pool at least 50 would"),
+        (1, 3, {}, "1 more replica fits there, 22 with accounting: Device on the pool"),
+        (4, 2, {}, "0 more replicas fit there, 2 with accounting: Device on the pool"),
+        (1, 9, {}, "7 more replicas fit there, at least 50 with accounting: Device on the pool"),
         (8, 3, {}, None),
         (5, 3, {}, None),
         (1, 3, {"accounting": "Device"}, None),

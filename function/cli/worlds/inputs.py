@@ -223,8 +223,8 @@ def title_of(name: str, titles: list[str], origin: Origin, kind: str = "ModelDep
         raise BadInput(f"there is no {kind} in {origin.where}")
     matching = [title for title in titles if name in (title, title.partition("/")[2])]
     if not matching:
-        full = name if "/" in name else f"{titles[0].partition('/')[0]}/{name}"
-        raise BadInput(f'no {kind} "{name}" in {origin.where}; {closest(full, titles)}')
+        like = titles if "/" in name else {title.partition("/")[2] for title in titles}
+        raise BadInput(f'no {kind} "{name}" in {origin.where}; {closest(name, like)}')
     if len(matching) > 1 and f"{origin.namespace}/{name}" in matching:
         return f"{origin.namespace}/{name}"
     if len(matching) > 1:
