@@ -2,12 +2,14 @@
 
 It comes after `test_live_routing`, which posts CRDs that are installed here too. The clusters are those of
 the InferenceCluster handler, with provider-kubernetes. Replicas have no pods: the test says that one is Ready
-once its cluster has a node for it, as a kubelet would.
+once its cluster has a node for it, as a kubelet would. `TURNS=20 make live LIVE='-k turns'` takes twenty that
+preempt, and as many nodes more.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +30,11 @@ pytestmark = pytest.mark.live
 Plain = dict[str, Any]
 
 NAMESPACE, GROUP = "preemption", "preemption"
-CLUSTERS, NODES = ("preempt-1", "preempt-2"), 4
-LOW = [fleet.small_deployment(f"batch-{at}", GROUP, 2, NAMESPACE) for at in range(4)]
-HIGH = [fleet.small_deployment(f"chat-{at}", GROUP, 1, NAMESPACE) for at in range(5)]
-"""What runs takes every node; what comes then needs five of the eight."""
+TURNS = int(os.environ.get("TURNS", "5"))
+CLUSTERS, NODES = ("preempt-1", "preempt-2"), -(-TURNS * 3 // 4)
+LOW = [fleet.small_deployment(f"batch-{at}", GROUP, 2, NAMESPACE) for at in range(NODES)]
+HIGH = [fleet.small_deployment(f"chat-{at}", GROUP, 1, NAMESPACE) for at in range(TURNS)]
+"""What runs takes every node; what comes then needs two of three of them."""
 ARBITRATING, PREEMPTING = "inferenceclusters-arbitrate", "modeldeployments-preempt"
 SHIPPED = "modeldeployments.modelplane.ai"
 CLASSES = [{"name": "production", "value": 1000, "preempts": True}, {"name": "batch", "value": 10}]

@@ -283,7 +283,7 @@ class Teams(Contest):
         return said
 
     def unjust(self) -> list[str]:
-        """Notes that are not true, a quota that is passed, and who waits within its guarantee in vain."""
+        """Notes that are not true, and who waits within its guarantee in vain."""
         said = self.standings()
         living = {name: one for name, one in self.replicas.items() if name not in self.dying}
         words = {
@@ -293,8 +293,6 @@ class Teams(Contest):
         for deployment in self.deployments:
             team = deployment["metadata"]["namespace"]
             nodes = sum(held(one)[2] for one in living.values() if one["metadata"]["namespace"] == team)
-            if team == NAMESPACES[0] and self.most is not None and nodes > self.most:
-                wrong.append(f"{team} holds {nodes} of {self.most} nodes")
             needs = deployment["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
             missing = deployment["spec"]["replicas"] - len(self.observed_of(deployment))
             entitled = nodes + needs <= self.guaranteed.get(team, -1)
@@ -304,6 +302,15 @@ class Teams(Contest):
                 name = deployment["metadata"]["name"]
                 wrong += [f"{name} waits for {where}" for where, room in places.items() if room >= needs]
         return wrong
+
+    def passes_quota(self) -> bool:
+        """Tell whether the first team holds more than it may: two passed it at once, and were Ready early."""
+        held_by_team = sum(
+            held(one)[2]
+            for name, one in self.replicas.items()
+            if name not in self.dying and one["metadata"]["namespace"] == NAMESPACES[0]
+        )
+        return self.most is not None and held_by_team > self.most
 
     def _returnable(self, borrowed: list[Plain]) -> dict[tuple[str, str], int]:
         """Nodes of each pool that are free, or would be without what was borrowed and can be spared."""

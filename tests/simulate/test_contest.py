@@ -35,8 +35,12 @@ def test_without_a_class_that_preempts_nobody_gives_way() -> None:
 
 @pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
 def test_what_is_borrowed_is_given_back_and_it_settles(coordination: str) -> None:
-    """At rest nobody below its guarantee waits for what others borrow, and every note is true."""
-    returned = 0
+    """At rest nobody below its guarantee waits for what others borrow, and every note is true.
+
+    A quota stays passed where two passed it at once and were Ready before either list showed it: what was
+    Ready never leaves for a quota. Here that is one episode in fifty.
+    """
+    returned = passed = 0
     for seed in EPISODES:
         contest = Teams(seed, ON | {"coordination": coordination}, churn=True).play()
         returned += contest.returned
@@ -45,4 +49,6 @@ def test_what_is_borrowed_is_given_back_and_it_settles(coordination: str) -> Non
         assert not late, f"seed {seed}: within {QUIET} rounds at rest {late}"
         assert not contest.crowded(), seed
         assert not contest.unjust(), (seed, contest.unjust())
+        passed += contest.passes_quota()
+    assert passed <= len(EPISODES) / 25
     assert returned, "nothing was ever given back: the test would prove nothing"
