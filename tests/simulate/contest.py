@@ -41,7 +41,9 @@ class Contest(Race):
     """Ready replicas that gave way to a higher class."""
     yielded: int = 0
     unneeded: int = 0
-    """Ready replicas that gave way though their pool was not over any more: the list was old."""
+    """Ready replicas that gave way though nobody there needed it any more: the list was old."""
+    listed: list[Plain] = field(default_factory=list)
+    """The replicas as the deployment that is asked about sees them."""
     moves: list[tuple[int, str]] = field(default_factory=list)
     """What was placed and given up, by round of settling."""
     round: int = -1
@@ -112,6 +114,7 @@ class Contest(Race):
 
     def _reconcile(self, deployment: Plain, listed: list[Plain]) -> None:
         before = set(self.replicas)
+        self.listed = listed
         super()._reconcile(deployment, listed)
         if self.round >= 0:
             self.moves += [(self.round, f"placed {name}") for name in sorted(set(self.replicas) - before)]
@@ -136,17 +139,17 @@ class Contest(Race):
         )
         if is_ready(replica) and len(self.observed_of(parent)) <= parent["spec"]["replicas"]:
             self.gave_way += 1
-            cluster, pool, _ = held(replica)
-            waiting = [
-                other
-                for key, other in self.replicas.items()
-                if key not in self.dying and not is_ready(other) and held(other)[:2] == (cluster, pool)
-                if other["metadata"]["labels"].get("modelplane.ai/preempting")
-            ]
-            if not waiting or (cluster, pool) not in self.crowded():
+            pool = held(replica)[:2]
+            living = [other for key, other in self.replicas.items() if key not in self.dying]
+            waiting, listed = self._waiting(living, pool), self._waiting(self.listed, pool)
+            if not waiting or pool not in self.crowded():
                 self.unneeded += 1
             elif not any(self.outranks(other, replica) for other in waiting):
-                self.faults.append(f"{name} gave way to no higher class")
+                # Who waits may have ranked higher in the list, and stand otherwise now.
+                if any(self.outranks(other, replica) for other in listed):
+                    self.unneeded += 1
+                else:
+                    self.faults.append(f"{name} gave way to no higher class")
             spec = parent["spec"]
             serving = sum(map(is_ready, self.observed_of(parent).values())) - 1
             most = spec.get("placement", {}).get("disruption", {}).get("maxUnavailable")
@@ -155,6 +158,16 @@ class Contest(Race):
             if most is not None and spec["replicas"] - serving > most:
                 self.faults.append(f"{name} gave way beyond maxUnavailable")
         super()._give_up(replica)
+
+    @staticmethod
+    def _waiting(replicas: list[Plain], pool: tuple[str, str]) -> list[Plain]:
+        """Those that wait in a pool for others to give way."""
+        return [
+            other
+            for other in replicas
+            if held(other)[:2] == pool and not is_ready(other)
+            if other["metadata"]["labels"].get("modelplane.ai/preempting")
+        ]
 
     def comes_first(self, deployment: Plain) -> bool:
         """Tell whether a deployment is placed before others make room for themselves."""
