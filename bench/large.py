@@ -2,8 +2,8 @@
 
     python -m bench.large [CLUSTERS] [REPLICAS]
 
-The fleet is written as `kubectl get -o yaml` and `-o json` would print it. All run in turn, so that a busy
-machine slows each alike.
+The fleet is written as `kubectl get -o yaml` and `-o json` print it: without `managedFields`. All run in
+turn, so that a busy machine slows each alike.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def main() -> int:
     """Print the table."""
     clusters, replicas = (int(word) for word in (sys.argv[1:] or ("1000", "5000")))
     made = fleet(Size(clusters, 2, replicas))
-    listed = {"apiVersion": "v1", "kind": "List", "items": [made.deployment, *made.clusters, *made.replicas]}
+    items = [made.deployment, *made.clusters, *made.replicas]
+    for item in items:
+        item["metadata"].pop("managedFields", None)
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
     with tempfile.TemporaryDirectory() as folder:
         files = {".yaml": yaml.dump(listed, Dumper=_Plain), ".json": json.dumps(listed, indent=4)}
         for suffix, text in files.items():
