@@ -507,7 +507,9 @@ class DeviceCapacity:
                 others[layout.footprints[claims]] -= number
             size = sum(number for _, number in gang)
             for footprint in {layout.footprints[claims] for claims, _ in gang}:
-                open_to = size if footprint.needs else 0
+                if not footprint.needs:
+                    continue
+                open_to = size
                 while open_to:
                     blocked = self.nodes - open_to + 1
                     try:
@@ -517,8 +519,7 @@ class DeviceCapacity:
                     except NotTold:  # Counts against the set, but says nothing for sure.
                         pass
                     open_to -= 1
-                missing = size - open_to if footprint.needs else 0
-                if missing and (worst is None or missing > worst.missing):
+                if size - open_to > (worst.missing if worst else 0):
                     worst = Shortage(size, open_to)
             if worst is not None and worst.missing == largest:
                 break
