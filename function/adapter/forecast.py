@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from function.adapter.handler import run
@@ -57,13 +58,18 @@ class ReplicaVerdict:
         return {**head, "adapters": list(self.adapters), **room}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdapterForecast:
     """The answer about one adapter, and what it stands on."""
 
+    request: Request
     response: Response
-    decision: AdapterDecision | None
-    """None of an adapter that cannot be read."""
+
+    @cached_property
+    def decision(self) -> AdapterDecision | None:
+        """The decision on everything that was delivered; None of an adapter that cannot be read."""
+        snapshot = read_snapshot(self.request, NO_REUSE, whole=True)
+        return None if isinstance(snapshot, Doubt) else schedule(snapshot.inputs)
 
     @property
     def verdicts(self) -> tuple[ReplicaVerdict, ...]:
@@ -81,10 +87,8 @@ class AdapterForecast:
 
 
 def forecast(request: Request) -> AdapterForecast:
-    """Answer a request, and keep the decision that the answer was made from."""
-    snapshot = read_snapshot(request, NO_REUSE, whole=True)
-    decision = None if isinstance(snapshot, Doubt) else schedule(snapshot.inputs)
-    return AdapterForecast(run(request), decision)
+    """Answer a request. Why it is so is worked out when it is asked for: `plan` and the map never do."""
+    return AdapterForecast(request, run(request))
 
 
 def _verdicts(decision: AdapterDecision) -> list[ReplicaVerdict]:
