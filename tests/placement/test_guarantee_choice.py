@@ -16,7 +16,7 @@ import pytest
 from tests.support import build, scale
 from tests.support.cases import ask
 from tests.support.drive import run
-from tests.support.preempting import CLASSES, PREFIX, arbitrating, of, running
+from tests.support.preempting import CLASSES, PREFIX, Resident, arbitrating
 from tests.support.world import World
 
 if TYPE_CHECKING:
@@ -26,23 +26,6 @@ Plain = dict[str, Any]
 NAMESPACES = {"a": "ml-team", "b": "team-b", "": "third"}
 """The namespaces of two teams, and one to which nothing is guaranteed."""
 VALUES = {"production": 1000, "standard": 100, "batch": 10, None: 0}
-
-
-class Resident(NamedTuple):
-    """A replica that exists, as far as the rules speak of it."""
-
-    name: str
-    cluster: str
-    team: str
-    deployment: str
-    value: int | None
-    age: int
-    """Minutes since it was created."""
-    spare: int
-    is_ready: bool
-    leaves: bool
-    word: str = ""
-    """`Within` or `Borrowed`."""
 
 
 class Fleet(NamedTuple):
@@ -67,15 +50,15 @@ def drawn(seed: int) -> Fleet:
     guaranteed = {team: draw.choice((0, 1, 3, 4, 6)) for team in "ab" if draw.random() < 0.85}
     residents = [
         Resident(
-            f"r-{cluster}-{index}",
-            cluster,
-            draw.choice(("a", "b", "b", "")),
-            draw.choice("stuv"),
-            draw.choice((None, 0, 10, 10, 100, 100, 1000)),
-            draw.randrange(4),
-            draw.choice((0, 1, 2, 9)),
-            draw.random() < 0.8,
-            draw.random() < 0.1,
+            name=f"r-{cluster}-{index}",
+            cluster=cluster,
+            team=draw.choice(("a", "b", "b", "")),
+            deployment=draw.choice("stuv"),
+            value=draw.choice((None, 0, 10, 10, 100, 100, 1000)),
+            age=draw.randrange(4),
+            spare=draw.choice((0, 1, 2, 9)),
+            is_ready=draw.random() < 0.8,
+            leaves=draw.random() < 0.1,
         )
         for cluster, nodes in sizes.items()
         for index in range(max(0, nodes + draw.choice((-1, 0, 0, 0, 1))))
@@ -101,26 +84,6 @@ def standings(residents: Sequence[Resident], guaranteed: dict[str, int]) -> dict
         for number, one in enumerate(members, start=1):
             words[one.name] = "Within" if number <= most else "Borrowed"
     return words
-
-
-def manifest(one: Resident) -> Plain:
-    """The ModelReplica."""
-    parent = of(one.deployment, None)
-    parent["metadata"]["namespace"] = NAMESPACES[one.team]
-    made = running(
-        parent,
-        one.cluster,
-        int(one.name[-1]),
-        one.value,
-        str(one.spare),
-        ready=one.is_ready,
-        terminating=one.leaves,
-        name=one.name,
-    )
-    made["metadata"] |= {"creationTimestamp": f"2026-03-01T08:{9 - one.age:02}:00Z", "uid": one.name}
-    if one.word and one.value is not None:
-        made["metadata"]["annotations"][f"{PREFIX}guarantee"] = f"{one.word} {one.team}"
-    return made
 
 
 def quotas(fleet: Fleet) -> list[Plain]:
@@ -221,7 +184,7 @@ def test_it_is_what_the_rules_say(number: int) -> None:
         if fleet.named:
             ours["spec"]["placement"] = {"priorityClassName": fleet.named}
         settings = {"overcommit": "Yield", "priorityClasses": CLASSES, "quotas": quotas(fleet)}
-        listed = [manifest(one) for one in fleet.residents]
+        listed = [one.manifest(NAMESPACES[one.team]) for one in fleet.residents]
         answer = run(World(ours, arbitrating(**fleet.sizes), listed, input=settings))
         on = Counter(one.cluster for one in fleet.residents)
         roomy = any(nodes - on[cluster] >= fleet.needs for cluster, nodes in fleet.sizes.items())

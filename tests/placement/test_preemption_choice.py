@@ -5,32 +5,18 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tests.support import build, scale
 from tests.support.cases import ask
 from tests.support.drive import run
-from tests.support.preempting import CHAT, ON, PREFIX, arbitrating, of, running
+from tests.support.preempting import CHAT, ON, PREFIX, Resident, arbitrating
 from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Plain = dict[str, Any]
-
-
-class Resident(NamedTuple):
-    """A replica that exists, as far as the rules speak of it."""
-
-    name: str
-    cluster: str
-    deployment: str
-    value: int | None
-    age: int
-    """Minutes since it was created."""
-    spare: int
-    is_ready: bool
-    leaves: bool
 
 
 def drawn(seed: int) -> tuple[dict[str, int], list[Resident]]:
@@ -52,25 +38,6 @@ def drawn(seed: int) -> tuple[dict[str, int], list[Resident]]:
         for index in range(max(0, nodes + draw.choice((-1, 0, 0, 0, 1))))
     ]
     return sizes, residents
-
-
-def manifest(resident: Resident) -> Plain:
-    """The ModelReplica."""
-    made = running(
-        of(resident.deployment, None),
-        resident.cluster,
-        int(resident.name[-1]),
-        resident.value,
-        str(resident.spare),
-        ready=resident.is_ready,
-        terminating=resident.leaves,
-        name=resident.name,
-    )
-    made["metadata"] |= {
-        "creationTimestamp": f"2026-03-01T08:{9 - resident.age:02}:00Z",
-        "uid": resident.name,
-    }
-    return made
 
 
 def expected(sizes: dict[str, int], residents: list[Resident], needs: int) -> tuple[str, set[str]] | None:
@@ -115,7 +82,7 @@ def test_the_least_is_lost_of_all_that_could_be() -> None:
         ours["metadata"] |= {key: CHAT["metadata"][key] for key in ("name", "uid")}
         ours["spec"]["placement"] = CHAT["spec"]["placement"]
         fleet = arbitrating(**sizes)
-        answer = run(World(ours, fleet, [manifest(one) for one in residents], input=ON))
+        answer = run(World(ours, fleet, [one.manifest() for one in residents], input=ON))
         held = Counter(one.cluster for one in residents)
         if any(nodes - held[cluster] >= copies for cluster, nodes in sizes.items()):
             assert f"{PREFIX}preempting" not in str(answer.replicas), f"seed {seed}: there is room"

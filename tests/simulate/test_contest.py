@@ -11,6 +11,13 @@ EPISODES = range(count(10, 200, 1_000))
 ON = {"overcommit": "Yield", "priorityClasses": CLASSES}
 
 
+def keeps_promises_and_settles(contest: Contest) -> None:
+    assert not contest.faults, (contest.seed, contest.faults)
+    late = [move for number, move in contest.moves if number >= SETTLE]
+    assert not late, f"seed {contest.seed}: within {QUIET} rounds at rest {late}"
+    assert not contest.crowded(), contest.seed
+
+
 @pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
 def test_replicas_of_lower_classes_give_way_and_it_settles(coordination: str) -> None:
     """Lists are old and budgets change. After the last event ten reconciles of each are enough."""
@@ -18,10 +25,7 @@ def test_replicas_of_lower_classes_give_way_and_it_settles(coordination: str) ->
     for seed in EPISODES:
         contest = Contest(seed, ON | {"coordination": coordination}, churn=True).play()
         gave_way += contest.gave_way
-        assert not contest.faults, (seed, contest.faults)
-        late = [move for number, move in contest.moves if number >= SETTLE]
-        assert not late, f"seed {seed}: within {QUIET} rounds at rest {late}"
-        assert not contest.crowded(), seed
+        keeps_promises_and_settles(contest)
         assert not contest.in_vain(), (seed, contest.in_vain())
     assert gave_way, "nobody ever gave way: the test would prove nothing"
 
@@ -44,10 +48,7 @@ def test_what_is_borrowed_is_given_back_and_it_settles(coordination: str) -> Non
     for seed in EPISODES:
         contest = Teams(seed, ON | {"coordination": coordination}, churn=True).play()
         returned += contest.returned
-        assert not contest.faults, (seed, contest.faults)
-        late = [move for number, move in contest.moves if number >= SETTLE]
-        assert not late, f"seed {seed}: within {QUIET} rounds at rest {late}"
-        assert not contest.crowded(), seed
+        keeps_promises_and_settles(contest)
         assert not contest.unjust(), (seed, contest.unjust())
         passed += contest.passes_quota()
     assert passed <= len(EPISODES) / 25

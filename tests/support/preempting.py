@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api import InferenceCluster, ModelDeployment, ModelReplica
 from function.api.inputs import Quota
@@ -27,6 +27,43 @@ ON = {"overcommit": "Yield", "priorityClasses": CLASSES}
 PREFIX = "modelplane.ai/"
 LABEL, SPARE = f"{PREFIX}preempting", f"{PREFIX}spare"
 LATE = "2026-03-02T00:00:00Z"
+
+
+class Resident(NamedTuple):
+    """A replica that exists, as far as the rules speak of it."""
+
+    name: str
+    """It ends with its index."""
+    cluster: str
+    deployment: str
+    value: int | None
+    age: int
+    """Minutes since it was created."""
+    spare: int
+    is_ready: bool
+    leaves: bool
+    team: str = ""
+    word: str = ""
+    """`Within` or `Borrowed`."""
+
+    def manifest(self, namespace: str = "ml-team") -> Plain:
+        """The ModelReplica."""
+        parent = of(self.deployment, None)
+        parent["metadata"]["namespace"] = namespace
+        made = running(
+            parent,
+            self.cluster,
+            int(self.name[-1]),
+            self.value,
+            str(self.spare),
+            ready=self.is_ready,
+            terminating=self.leaves,
+            name=self.name,
+        )
+        made["metadata"] |= {"creationTimestamp": f"2026-03-01T08:{9 - self.age:02}:00Z", "uid": self.name}
+        if self.word and self.value is not None:
+            made["metadata"]["annotations"][f"{PREFIX}guarantee"] = f"{self.word} {self.team}"
+        return made
 
 
 def arbitrating(*named: Plain, **nodes: int) -> list[Plain]:
