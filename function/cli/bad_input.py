@@ -27,14 +27,10 @@ def nearest(name: str, existing: Iterable[str], *, most: int = 3, cutoff: float 
     from difflib import get_close_matches  # noqa: PLC0415 - only for an error
 
     names = sorted(existing)
-    folded = _folded(name)
-    same = [candidate for candidate in names if _folded(candidate) == folded]
+    folded = {text: text.casefold().translate(_SEPARATORS) for text in (name, *names)}
+    same = [candidate for candidate in names if folded[candidate] == folded[name]]
     near = get_close_matches(name, names, n=most, cutoff=cutoff)
-    return same[:most] or sorted(near, key=lambda candidate: not _folded(candidate).startswith(folded))
-
-
-def _folded(name: str) -> str:
-    return name.casefold().translate(_SEPARATORS)
+    return same[:most] or sorted(near, key=lambda candidate: not folded[candidate].startswith(folded[name]))
 
 
 # Strictness: whether a field that no schema declares is an error, as for kubectl, or only a warning.

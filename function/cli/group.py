@@ -42,23 +42,23 @@ PLAIN = {"String": "text", "Bool": "flag", "Choice": "choice", "Path": "path"}
 
 
 def described(command: click.Command) -> list[dict[str, Any]]:
-    """The parameters of a command, as they stand in the table."""
-    return [_described(parameter) for parameter in command.params]
-
-
-def _described(parameter: click.Parameter) -> dict[str, Any]:
-    facts = parameter.to_info_dict()
-    row = {
-        "name": facts["name"],
-        "flags": [*facts["opts"], *facts["secondary_opts"]] if facts["param_type_name"] == "option" else [],
-        "type": PLAIN.get(facts["type"]["param_type"], "text"),
-        "choices": list(facts["type"].get("choices", ())),
-        "help": facts.get("help") or "",
-        "hidden": facts.get("hidden", False),
-        "many": facts["nargs"] == -1 or facts["multiple"],
-        "completes": list(getattr(getattr(parameter, "_custom_shell_complete", None), "reference", ())),
-    }
-    return {key: value for key, value in row.items() if value or key in ("name", "type")}
+    """The parameters of a command, as they stand in the table; what is empty is left out of a row."""
+    rows = []
+    for parameter in command.params:
+        facts = parameter.to_info_dict()
+        flags = [*facts["opts"], *facts["secondary_opts"]] if facts["param_type_name"] == "option" else []
+        row = {
+            "name": facts["name"],
+            "flags": flags,
+            "type": PLAIN.get(facts["type"]["param_type"], "text"),
+            "choices": list(facts["type"].get("choices", ())),
+            "help": facts.get("help") or "",
+            "hidden": facts.get("hidden", False),
+            "many": facts["nargs"] == -1 or facts["multiple"],
+            "completes": list(getattr(getattr(parameter, "_custom_shell_complete", None), "reference", ())),
+        }
+        rows.append({key: value for key, value in row.items() if value or key in ("name", "type")})
+    return rows
 
 
 def light(name: str) -> click.Command | None:
@@ -93,14 +93,13 @@ class Manual(click.Command):
         super().__init__(name, help=facts["help"], epilog=facts["epilog"], add_help_option=False)
         self._facts = facts
 
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
-        """The object behind the name."""
-        return [*self._facts["usage"]]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the options."""
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the page as click does, with the usage and the options of the table."""
+        formatter.write_usage(ctx.command_path, " ".join(self._facts["usage"]))
+        self.format_help_text(ctx, formatter)
         with formatter.section("Options"):
             formatter.write_dl([(left, right) for left, right in self._facts["options"]])
+        self.format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: ARG002 - as click has it
         """Print the page, whatever else was given."""
@@ -217,18 +216,13 @@ class Group(click.Group):
         return [item for item in items if item.value.startswith(incomplete)]
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
-        """Parse the group's own arguments into a context; ctrl-c as in `invoke`."""
-        with _interruptible():
+        """Parse the group's own arguments into a context."""
+        with _exit_codes():
             return super().make_context(*args, **more)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the group's own arguments."""
-        with _misuse():
-            return super().parse_args(ctx, args)
-
     def invoke(self, ctx: click.Context) -> Any:
-        """Parse a command's arguments, and run it; ctrl-c ends it without a word: click's 1 is bad input."""
-        with _interruptible(), _misuse():
+        """Parse a command's arguments, and run it."""
+        with _exit_codes():
             return super().invoke(ctx)
 
     def main(self, *args: Any, **more: Any) -> Any:
@@ -298,17 +292,15 @@ class Misuse(click.UsageError):
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _exit_codes() -> Iterator[None]:
+    """End with the codes of this program where click has others, which would read as an answer.
+
+    Wrong usage is bad input. Ctrl-c ends without a word: click's own 1 would be bad input.
+    """
     try:
         yield
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-
-
-@contextmanager
-def _misuse() -> Iterator[None]:
-    try:
-        yield
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         raise click.exceptions.Exit(BAD_INPUT) from None

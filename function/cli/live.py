@@ -97,11 +97,6 @@ RULES = tuple(
 """What else `drift` reads there, in the newest version that is served."""
 
 
-def joined(resources: Iterable[Resource]) -> str:
-    """`modeldeployments.modelplane.ai,modelcaches.modelplane.ai`, as kubectl takes several."""
-    return ",".join(resource.name for resource in resources)
-
-
 # Explain a failed request to the control plane, and say what to do about it.
 #
 # The client raises its own error for an answer that is no success, and urllib3's for no answer. Both are
@@ -220,7 +215,7 @@ class ControlPlane:
             OSError,
         )
         self._timeout = (min(CONNECT_SECONDS, target.seconds), target.seconds)
-        self._server = str(configuration.host)
+        self._where = f"{self.title} ({configuration.host})"
 
     def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject]:
         """List a kind, in all namespaces or in one, each with apiVersion and kind; [] where it is not served.
@@ -264,10 +259,6 @@ class ControlPlane:
         """One deployment, None where there is none, and the replicas that say they are of it."""
         deployment = self.get(DEPLOYMENTS, name, namespace)
         return deployment, self.objects(REPLICAS, namespace, f"{DEPLOYMENT_LABEL}={name}")
-
-    @property
-    def _where(self) -> str:
-        return f"{self.title} ({self._server})"
 
     def _pages(self, resource: Resource, namespace: str, labels: str) -> Iterator[JsonObject]:
         token = ""
@@ -318,11 +309,13 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
     config = kubernetes.config
     where = target.kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     is_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not (target.kubeconfig or target.context)
-    if not (is_pod or _is_there(where)):
+    # KUBECONFIG may list several files, of which one is enough.
+    is_there = any(Path(part).is_file() for part in where.split(os.pathsep) if part)
+    if not (is_pod or is_there):
         instead = "give --kubeconfig or set KUBECONFIG, or files to a command that reads them"
         raise BadInput(f"no kubeconfig: {where} is not there; {instead}")
     try:
-        if not _is_there(where):
+        if not is_there:
             config.load_incluster_config(client_configuration=configuration)
             return configuration, "the control plane of this pod", "default"
         context = _context(config, where, target.context)
@@ -365,11 +358,6 @@ def _credentials(where: str) -> Iterator[None]:
         root.removeHandler(said)
     if said.messages:
         raise BadInput(f"{where}: no credentials: {' '.join(said.messages[0].split())}")
-
-
-def _is_there(kubeconfig: str) -> bool:
-    """Tell whether one of the files of a kubeconfig is there; KUBECONFIG may list several."""
-    return any(Path(part).is_file() for part in kubeconfig.split(os.pathsep) if part)
 
 
 def _context(config: Any, where: str, wanted: str) -> JsonObject:

@@ -115,12 +115,32 @@ _FLEET_PARAMETERS = (
 
 def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command read files or a control plane: it is called with a `source` instead of all of these."""
-    return lenient(_reading(command, _FLEET_PARAMETERS))
+    return lenient(reads_control_plane(command, _FLEET_PARAMETERS))
 
 
-def reads_control_plane(command: Callable[..., Any]) -> Callable[..., Any]:
+def reads_control_plane(
+    command: Callable[..., Any], parameters: Iterable[Callable[..., Any]] = _FLEET_PARAMETERS[1:]
+) -> Callable[..., Any]:
     """Let a command read a control plane, and no files: it is called with a `source`."""
-    return _reading(command, _FLEET_PARAMETERS[1:])
+
+    @wraps(command)
+    def called(
+        *,
+        context: str,
+        kubeconfig: str,
+        namespace: str,
+        seconds: float,
+        files: tuple[str, ...] = (),
+        **more: Any,
+    ) -> None:
+        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
+        from function.cli.worlds.source import Source  # noqa: PLC0415 - as above
+
+        command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)
+
+    for parameter in reversed([*parameters]):
+        called = parameter(called)
+    return called
 
 
 def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,27 +180,6 @@ def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:
     context = click.option("--context", default="", help="Read this context's ResourceSlices and Nodes.")
     kubeconfig = click.option("--kubeconfig", default="", metavar="FILE", help="Those of this kubeconfig.")
     return context(kubeconfig(seconds(called)))
-
-
-def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any]]) -> Callable[..., Any]:
-    @wraps(command)
-    def called(
-        *,
-        context: str,
-        kubeconfig: str,
-        namespace: str,
-        seconds: float,
-        files: tuple[str, ...] = (),
-        **more: Any,
-    ) -> None:
-        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
-        from function.cli.worlds.source import Source  # noqa: PLC0415 - as above
-
-        command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)
-
-    for parameter in reversed([*parameters]):
-        called = parameter(called)
-    return called
 
 
 _FILES = click.argument(

@@ -176,18 +176,13 @@ def as_json(data: object) -> str:
     return "".join(part if part == "\n" or part.isprintable() else json.dumps(part)[1:-1] for part in text)
 
 
-def as_yaml(data: object) -> str:
-    """YAML, likewise."""
-    return as_yaml_stream([data])
-
-
-def as_yaml_stream(documents: Iterable[object]) -> str:
-    """Several documents of YAML, likewise."""
+def as_yaml(*documents: object) -> str:
+    """A stream of YAML, likewise."""
     import yaml  # noqa: PLC0415 - only for an answer in YAML
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # Written in C where PyYAML has it.
     # Letters stay as they are where all is printable; else all is ASCII, and YAML escapes the rest.
-    dump = partial(yaml.dump_all, [*documents], Dumper=dumper, sort_keys=False, width=1_000)
+    dump = partial(yaml.dump_all, documents, Dumper=dumper, sort_keys=False, width=1_000)
     text = str(dump(allow_unicode=True))
     return text if text.replace("\n", "").isprintable() else str(dump())
 

@@ -115,20 +115,16 @@ def head(content: JsonObject) -> tuple[Kind | None, Finding | None]:
             return kind, None
         return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
     if kind is not None:
-        if kind.is_input and not _is_near(group or number, kind.group):
+        if kind.is_input and not nearest(group or number, [kind.group], most=1, cutoff=NEAR_GROUP):
             return None, None
         return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
     ours = {item.group for item in shipped().values()}
-    if group in ours or any(_is_near(group or number, served) for served in ours):
+    if group in ours or nearest(group or number, ours, most=1, cutoff=NEAR_GROUP):
         candidates = [item.kind for item in shipped().values() if group == item.group or group not in ours]
         near = nearest(str(name), candidates, most=1, cutoff=NEAR_KIND)
         if near:
             return None, _slip("kind", str(name), closest(near[0], near))
     return None, None
-
-
-def _is_near(group: str, served: str) -> bool:
-    return bool(nearest(group, [served], most=1, cutoff=NEAR_GROUP))
 
 
 def _slip(field: str, value: str, hint: str) -> Finding:

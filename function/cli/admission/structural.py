@@ -51,13 +51,11 @@ BOTH = Environment("both", Type("schema.Both"), FIELDS)
 """One variable of an unknown type that holds the two: the dialect has one variable only."""
 
 
-def holds(rule: str, value: Any, old: Any = None) -> bool:
-    """Tell if the rule is true of the value. One that has no value does not hold, as for the API server."""
-    return outcome(rule, value, old).matched
-
-
 def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
-    """Evaluate a rule on a value, and on the one that it replaces."""
+    """Evaluate a rule on a value, and on the one that it replaces.
+
+    A rule that errs has no value, and `matched` is False: the API server refuses such an object too.
+    """
     values: dict[ReadPath, Value] = {("self",): _value(value), ("oldSelf",): _value(old)}
     return _program(rule).evaluate(Subject("both", _fields, values, {}, ""))
 
@@ -125,6 +123,8 @@ class Schema:
     open: bool = False
     """Whether fields that are not declared are kept."""
     int_or_string: bool = False
+    expected: str = ""
+    """What a message says of a value of another type, or of none of the choices."""
     faultless: set[bytes] = field(default_factory=set, compare=False, repr=False)
     """Items of lists that nothing was wrong with: replicas of a deployment have equal engines, nodes equal
     devices. It spares nine tenths of the walk over a large fleet."""
@@ -139,13 +139,15 @@ def compiled_schema(plain: JsonObject) -> Schema:
     keyed = plain.get("x-kubernetes-list-type") in ("map", "set")
     either = bool(plain.get("x-kubernetes-int-or-string"))
     bounds = {**(INT64 if either or plain.get("type") == "integer" else {}), **plain}
+    choices = tuple(plain.get("enum", ()))
+    expected = INT_OR_STRING if either else EXPECTED.get(plain.get("type", ""), "")
     return Schema(
         type=plain.get("type", ""),
         properties={name: compiled_schema(child) for name, child in plain.get("properties", {}).items()},
         values=compiled_schema(values) if isinstance(values, dict) else None,
         items=compiled_schema(items) if isinstance(items, dict) else None,
         required=tuple(plain.get("required", ())),
-        enum=tuple(plain.get("enum", ())),
+        enum=choices,
         pattern=re.compile(pattern) if pattern else None,
         bounds=tuple((keyword, bounds[keyword]) for keyword in _BOUNDS if keyword in bounds),
         list_keys=tuple(plain.get("x-kubernetes-list-map-keys", ())) if keyed else None,
@@ -155,6 +157,7 @@ def compiled_schema(plain: JsonObject) -> Schema:
         ),
         open=bool(plain.get("x-kubernetes-preserve-unknown-fields")),
         int_or_string=either,
+        expected=f"expected {_or(list(map(repr, choices)))}" if choices else expected,
     )
 
 
@@ -192,9 +195,8 @@ class Check:
         if value == STRIPPED or (isinstance(value, dict) and STRIPPED in value):
             return  # A snapshot's stand-in for what is not read: nothing is known of the original.
         if not _is_of(schema, value):
-            message = INT_OR_STRING if schema.int_or_string else _expected(schema)
             shown_value = shown_type(value) if schema.type in ("object", "array") else shown(value)
-            self.findings.append(Finding(path, message, shown_value, _meant(schema, value)))
+            self.findings.append(Finding(path, schema.expected, shown_value, _meant(schema, value)))
             return
         before = len(self.findings)
         if isinstance(value, dict):
@@ -204,7 +206,7 @@ class Check:
         self._scalar(schema, value, path)
         if len(self.findings) == before:  # A rule may count on what the schema says.
             for rule in schema.rules:
-                if "oldSelf" not in rule.source and not holds(rule.source, value):
+                if "oldSelf" not in rule.source and not outcome(rule.source, value).matched:
                     self.findings.append(Finding(path, rule.message, code=RULE))
 
     def _map(self, schema: Schema, value: JsonObject, path: FieldPath) -> None:
@@ -252,7 +254,7 @@ class Check:
         if schema.enum and value not in schema.enum:
             near = nearest(str(value), map(str, schema.enum), most=1)
             hint = f"did you mean {near[0]}?" if near else ""
-            self.findings.append(Finding(path, _expected(schema), shown(value), hint))
+            self.findings.append(Finding(path, schema.expected, shown(value), hint))
         for keyword, limit in schema.bounds:
             if (message := _bound(keyword, limit, value)) is not None:
                 shown_value = shown(value) if isinstance(value, str | int | float) and value != "" else ""
@@ -284,9 +286,10 @@ class Check:
         maps = [name for name, child in schema.properties.items() if child.values is not None]
         if len(maps) == 1 and isinstance(value, str) and schema.properties[maps[0]].values is not None:
             return f"did you mean {maps[0]}: {{{key}: {value}}}?"
-        locations = sorted(places_of(self._root, key), key=_depth)
+        locations = sorted(places_of(self._root, key), key=lambda place: place.count("."))
         if len(locations) > MOST_PLACES:  # The one nearest to the top, if it is alone there.
-            locations = [place for place in locations if _depth(place) == _depth(locations[0])]
+            depth = locations[0].count(".")
+            locations = [place for place in locations if place.count(".") == depth]
         if 0 < len(locations) <= MOST_PLACES:
             return f"it belongs to {_or(locations)}"
         return closest(key, schema.properties)
@@ -316,12 +319,6 @@ ELSEWHERE: Mapping[str, str] = {
     "writeConnectionSecretToRef": "leave it out: composites of Crossplane 2 have no connection secrets",
 }
 """Fields of a ResourceClaim, a pod or another version of Crossplane, and what is written in their stead."""
-
-
-def _expected(schema: Schema) -> str:
-    return (
-        f"expected {_or([repr(choice) for choice in schema.enum])}" if schema.enum else EXPECTED[schema.type]
-    )
 
 
 def _meant(schema: Schema, value: Any) -> str:
@@ -354,10 +351,6 @@ def shown_list(words: list[str]) -> str:
 
 LONGEST_LIST = 80
 """Characters of a list that is written out."""
-
-
-def _depth(place: str) -> int:
-    return place.count(".")
 
 
 def places_of(schema: Schema, key: str, path: str = "") -> list[str]:

@@ -21,7 +21,7 @@ from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.live import NODES, ControlPlane, Target, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
-from function.cli.text import as_yaml_stream, complain, listed, note
+from function.cli.text import as_yaml, complain, listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.slices import slices_of
 from function.cluster.classes import NothingPublished, describe
@@ -89,10 +89,9 @@ def describe_cluster(
         pools = pools_of(slices, nodes)
     except NothingPublished as error:
         raise BadInput(str(error)) from None
-    click.echo(as_yaml_stream(map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
-    without = [
-        pool for pool in pools if pool.selector == {POOL: pool.name} and pool.name not in _labelled(nodes)
-    ]
+    click.echo(as_yaml(*map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
+    labelled = {labels.get(POOL) for labels in map(_labels, nodes)}
+    without = [pool for pool in pools if pool.selector == {POOL: pool.name} and pool.name not in labelled]
     if without:
         complain(["no label tells these nodes apart; label them first:"], "note")
     for pool in without:
@@ -120,10 +119,6 @@ def _read(
 
 def _labels(node: JsonObject) -> Mapping[str, object]:
     return mapping(mapping(node.get("metadata")).get("labels"))
-
-
-def _labelled(nodes: Iterable[JsonObject]) -> set[object]:
-    return {_labels(node).get(POOL) for node in nodes}
 
 
 def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[NodeGroup]:
@@ -207,11 +202,8 @@ def manifests_of(name: str, pools: Sequence[NodeGroup], secret: str, gateway: st
         for pool in pools
     ]
     spec = {"cluster": {"source": "Existing", "existing": existing}, "nodePools": node_pools}
+    stated = [("InferenceClass", named, json.loads(devices)) for devices, named in classes.items()]
     return [
-        *(_object("InferenceClass", named, json.loads(devices)) for devices, named in classes.items()),
-        _object("InferenceCluster", name, spec),
+        {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": named}, "spec": content}
+        for kind, named, content in (*stated, ("InferenceCluster", name, spec))
     ]
-
-
-def _object(kind: str, name: str, spec: JsonObject) -> JsonObject:
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -16,7 +16,7 @@ import click
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
-from function.cli.live import CLUSTERS, DEPLOYMENTS, REPLICAS, Target, joined
+from function.cli.live import CLUSTERS, DEPLOYMENTS, REPLICAS, Target
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import listed, note
 from function.cli.worlds.inputs import read_manifests
@@ -84,7 +84,7 @@ def _collecting(target: Target, clusters: Iterable[str], names: Iterable[str], *
     options += ["--all"] if everyone else []
     options += target.words
     words = " ".join(("fleet-scheduler reconcile -", *options))
-    kinds = joined((CLUSTERS, REPLICAS, DEPLOYMENTS))
+    kinds = ",".join(resource.name for resource in (CLUSTERS, REPLICAS, DEPLOYMENTS))
     return f"{target.kubectl} get {kinds} --all-namespaces -o json \\\n  | {words}"
 
 

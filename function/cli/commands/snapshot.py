@@ -14,9 +14,9 @@ import click
 
 from function.api.model import STANDARD, mapping
 from function.api.text import counted
-from function.cli.live import COMPOSITIONS, FLEET, Target, joined
+from function.cli.live import COMPOSITIONS, FLEET, Target
 from function.cli.options import Command, end, lenient, may_read_live
-from function.cli.text import as_yaml_stream, listed, note
+from function.cli.text import as_yaml, listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
@@ -25,7 +25,8 @@ from function.recording.request import KINDS as ALLOWED, redacted_object
 
 def command_line(target: Target, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
-    collect = f"{target.kubectl} get {joined((*FLEET, COMPOSITIONS))} --all-namespaces -o json"
+    kinds = ",".join(resource.name for resource in (*FLEET, COMPOSITIONS))
+    collect = f"{target.kubectl} get {kinds} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
 
 
@@ -83,5 +84,5 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
         if kind in ALLOWED
         for manifest in manifests[kind]
     )
-    click.echo(as_yaml_stream(objects), nl=False)
+    click.echo(as_yaml(*objects), nl=False)
     end(errors, findings=False)
