@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from function.cli.sizing import models
-from function.cli.sizing.memory import cache_per_token, weights_total
+from function.cli.sizing.memory import weights_total
 from hack import section
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def table() -> str:
             model.deviation,
             model.source,
             CACHE.get(name, "not published"),
-            f"{cache_per_token(shape, 'bf16') / 1000:.3f} kB",
+            f"{shape.cache_per_token('bf16') / 1000:.3f} kB",
             f"{weights_total(shape, shape.dtype) / 1e9:.0f} GB {shape.dtype}",
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -13,9 +13,9 @@ import threading
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
+from function.cli.render.workloads import workloads_of
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import load_texts
-from function.cli.worlds.workloads import workloads_of
 from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.referee import cluster
 from tests.support import build

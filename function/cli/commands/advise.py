@@ -15,7 +15,7 @@ import click
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape, listed, reassure, track
-from function.cli.worlds.apply import Commands, delete_replica
+from function.cli.worlds.changes import Commands, delete_replica
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.moves import (
     Advice,

@@ -73,7 +73,7 @@ def history(
     chosen = _subject(deployment, manifests, origin, is_adapter=adapter)
     title = f"{chosen.namespace}/{chosen.name}"
     parts = [one.content for one in manifests[PARTS[chosen.kind]]]
-    events = [*_events_of(one.content for one in manifests.unread), *_live_events(manifests, origin, title)]
+    events = _events(manifests, origin, chosen.namespace)
     moments = _chronicle(chosen.content, parts, events, _files(recordings))
     if output == "table":
         out = console()
@@ -100,15 +100,21 @@ def _subject(name: str, manifests: Manifests, origin: Origin, *, is_adapter: boo
     return named[kind][title_of(name, sorted(named[kind]), origin, kind)]
 
 
-def _live_events(manifests: Manifests, origin: Origin, title: str) -> list[JsonObject]:
-    """The events of the deployment's namespace; none with a note where that is not allowed."""
-    if origin.plane is None or any(one.kind == "Event" for one in manifests.unread):
-        return []
+def _events(manifests: Manifests, origin: Origin, namespace: str) -> list[JsonObject]:
+    """The events in the files, lists of them included; without any, those that the control plane keeps.
+
+    A role may not allow events to be read: then there are none, with a note.
+    """
+    unread = (manifest.content for manifest in manifests.unread)
+    objects = (plain for content in unread for plain in (content, *mappings(content.get("items"))))
+    events = [plain for plain in objects if plain.get("kind") == "Event"]
+    if origin.plane is None or any(manifest.kind == "Event" for manifest in manifests.unread):
+        return events
     try:
-        return origin.plane.objects(EVENTS, title.partition("/")[0])
+        return [*events, *origin.plane.objects(EVENTS, namespace)]
     except BadInput as error:
         note(f"events are not shown: {error}")
-        return []
+        return events
 
 
 def _files(recordings: tuple[str, ...]) -> list[Path]:
@@ -141,7 +147,8 @@ def _chronicle(
     namespace, name = string(metadata.get("namespace")), string(metadata.get("name"))
     kept = [plain for plain in parts if _is_of(plain, namespace, name)]
     named = {(kind, name), ("ModelEndpoint", name)}
-    named |= {(of, _name(plain)) for plain in kept for of in (PARTS[kind], "ModelEndpoint")}
+    names = {string(mapping(plain.get("metadata")).get("name")) for plain in kept}
+    named |= {(of, part) for part in names for of in (PARTS[kind], "ModelEndpoint")}
     moments = [
         *(moment for plain in (subject, *kept) for moment in _of_object(plain)),
         *(moment for event in events for moment in _of_event(event, (kind, namespace, name), named)),
@@ -151,16 +158,13 @@ def _chronicle(
 
 
 def _is_of(plain: JsonObject, namespace: str, name: str) -> bool:
+    """Tell whether a replica is one of the deployment, or a placement one of the adapter, by its own word."""
     metadata = mapping(plain.get("metadata"))
     if plain.get("kind") == PLACEMENT_KIND:
         whose = mapping(plain.get("spec")).get("adapter")
     else:
         whose = mapping(metadata.get("labels")).get(DEPLOYMENT_LABEL)
     return metadata.get("namespace") == namespace and whose == name
-
-
-def _name(plain: JsonObject) -> str:
-    return string(mapping(plain.get("metadata")).get("name"))
 
 
 def _time(text: object) -> datetime | None:
@@ -173,8 +177,9 @@ def _time(text: object) -> datetime | None:
 
 
 def _of_object(plain: JsonObject) -> Iterator[Moment]:
+    """Yield when an object was made and deleted, and when each of its conditions last changed."""
     kind, metadata = string(plain.get("kind")), mapping(plain.get("metadata"))
-    title = f"{kind} {_name(plain)}"
+    title = f"{kind} {string(metadata.get('name'))}"
     spec = mapping(plain.get("spec"))
     where = string(spec.get("clusterName")) or string(spec.get("replica"))
     on = f" on {where}" if where else ""
@@ -218,6 +223,11 @@ def _was_of(name: str, deployment: str) -> bool:
 
 
 def _of_recording(path: Path, subject: tuple[str, str, str]) -> Iterator[Moment]:
+    """Yield the conditions and the clusters that a recorded call answered about the subject.
+
+    Raises:
+        BadInput: where the file is no recording.
+    """
     try:
         content = path.read_bytes()
         at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
@@ -236,13 +246,3 @@ def _of_recording(path: Path, subject: tuple[str, str, str]) -> Iterator[Moment]
     replicas = [plain for plain in desired if isinstance(plain, dict) and plain.get("kind") == "ModelReplica"]
     clusters = sorted(string(mapping(plain.get("spec")).get("clusterName")) for plain in replicas)
     yield Moment(at, "Recording", path.name, f"replicas on {', '.join(clusters) or 'no cluster'}")
-
-
-def _events_of(unread: Iterable[JsonObject]) -> list[JsonObject]:
-    """The events among objects of kinds that no decision reads, lists of them included."""
-    return [
-        plain
-        for content in unread
-        for plain in ([content, *mappings(content.get("items"))])
-        if plain.get("kind") == "Event"
-    ]

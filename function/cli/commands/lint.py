@@ -179,8 +179,9 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
     explained = {place for issue in manifests.issues for place in issue.places}
     by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
     for (title, path), text in faults.items():
-        if any(title == other and _is_below(field, path) for other, field in explained):
-            continue
+        fields = (field for other, field in explained if other == title)
+        if any(field == path or field.startswith((f"{path}.", f"{path}[")) for field in fields):
+            continue  # A schema named the field, or one below it.
         manifest = by_title[title]
         message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")
         unknown = path.endswith("className")
@@ -191,11 +192,6 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
             code=MISSING_CLASS if unknown else UNREADABLE,
             message=message,
         )
-
-
-def _is_below(field: str, path: str) -> bool:
-    """Tell whether a field is that of a path, or one below it."""
-    return field == path or field.startswith((f"{path}.", f"{path}["))
 
 
 def _against_fleet(world: World) -> Iterator[Problem]:
@@ -230,7 +226,8 @@ def show_text(linted: Linted) -> None:
     """Print `file:line:column: level: message [code]`, which editors and terminals turn into links."""
     out = console()
     for problem in linted.problems:
-        line = f"{_place(problem)}: {problem.level}: {problem.text} [{problem.code}]"
+        place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+        line = f"{place}: {problem.level}: {problem.text} [{problem.code}]"
         out.print(escape(line), style=STYLES[problem.level], soft_wrap=True)
         for excerpt in problem.excerpt.splitlines():
             out.print(f"    {escape(excerpt)}", soft_wrap=True)
@@ -239,27 +236,21 @@ def show_text(linted: Linted) -> None:
     console(stderr=True).say(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
 
 
-def _place(problem: Problem) -> str:
-    return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-
-
 def show_github(problems: Iterable[Problem]) -> None:
     """Print workflow commands: an annotation at the line of the change."""
     for problem in problems:
         place = f",line={problem.line},col={problem.column}" if problem.line else ""
-        head = f"::{problem.level} file={_property(problem.file)}{place},title={_property(problem.code)}"
+        # The value of a property ends at a colon or a comma.
+        properties = (problem.file, problem.code)
+        file, code = (_data(text).replace(":", "%3A").replace(",", "%2C") for text in properties)
         text = f"{problem.text}\n{problem.excerpt}" if problem.excerpt else problem.text
-        click.echo(f"{head}::{_data(text)}")
+        click.echo(f"::{problem.level} file={file}{place},title={code}::{_data(text)}")
 
 
 def _data(text: str) -> str:
     """Escape a message: a line end, or a percent sign that reads as one, would end the command."""
     lines = "\n".join(map(printable, text.split("\n")))
     return lines.replace("%", "%25").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def show_sarif(linted: Linted) -> None:

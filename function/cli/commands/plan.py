@@ -15,7 +15,7 @@ import click
 import yaml
 
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
-from function.cli.render.table import show
+from function.cli.render.table import show, show_adapters
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
@@ -104,8 +104,6 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     else:
         show(results, inputs.origin.words)
         if adapters:
-            from function.cli.render.adapters import show_adapters  # noqa: PLC0415 - as above
-
             show_adapters(adapters)
     complain(capped(estimates), "warning")
     sys.exit(FINDINGS if estimates and code == FINE else code)

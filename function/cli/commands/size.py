@@ -27,22 +27,13 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.sizing import models
 from function.cli.sizing.manifest import IMAGE, Wish, gpu_memory, manifest, object_name, remarks
-from function.cli.sizing.memory import (
-    BYTES,
-    GIB,
-    TENSOR,
-    Load,
-    Need,
-    cache_per_token,
-    needs,
-    weights_total,
-)
+from function.cli.sizing.memory import BYTES, GIB, SUPPORTED_KINDS, TENSOR, Load, Need, needs, weights_total
 from function.cli.sizing.questions import ask, without_questions
 from function.cli.text import Screen, answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
-from function.cli.worlds.manifest import Manifest, Manifests
+from function.cli.worlds.manifest import Manifest
 from function.cli.worlds.source import Source, gather
-from function.cli.worlds.world import Presented, world_of
+from function.cli.worlds.world import Presented, World, world_of
 from function.deployment.forecast import forecast
 
 # Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
@@ -87,21 +78,15 @@ class Drivers:
 def selector(need: Need, drivers: Drivers) -> dict[str, Any]:
     """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
     memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
-    devices = [_request("gpu", need, f'device.driver == "{drivers.gpu}"', memory)]
+    requests = {"gpu": [f'device.driver == "{drivers.gpu}"', memory]}
     if need.split.pipeline > 1 and drivers.nics:
-        devices.append(_request("nic", need, _of(drivers.nics)))
+        one, several = f'== "{drivers.nics[0]}"', f"in [{', '.join(map(quoted, drivers.nics))}]"
+        requests["nic"] = [f"device.driver {one if len(drivers.nics) == 1 else several}"]
+    devices = [
+        {"name": name, "count": need.split.tensor, "selectors": [{"cel": text} for text in texts]}
+        for name, texts in requests.items()
+    ]
     return {"devices": devices}
-
-
-def _of(drivers: tuple[str, ...]) -> str:
-    """The selector of one driver, or of any of several."""
-    if len(drivers) == 1:
-        return f'device.driver == "{drivers[0]}"'
-    return f"device.driver in [{', '.join(map(quoted, drivers))}]"
-
-
-def _request(name: str, need: Need, *selectors: str) -> dict[str, Any]:
-    return {"name": name, "count": need.split.tensor, "selectors": [{"cel": cel} for cel in selectors]}
 
 
 def _engine(need: Need, drivers: Drivers) -> dict[str, Any]:
@@ -122,12 +107,11 @@ def _deployment(need: Need, drivers: Drivers) -> Manifest:
     return Manifest(content, "size")
 
 
+@dataclass(frozen=True)
 class SizedFleet:
-    """A fleet that splits are tried on."""
+    """A fleet that splits are tried on: its clusters as the scheduler would see them, without deployments."""
 
-    def __init__(self, manifests: Manifests) -> None:
-        """Take its clusters as the scheduler would see them. Raises BadInput."""
-        self._world = world_of(manifests.having("ModelDeployment", []))
+    world: World
 
     def nic_drivers(self) -> tuple[str, ...]:
         """The drivers of its network devices, told by the attributes that such devices have."""
@@ -143,14 +127,14 @@ class SizedFleet:
     @cached_property
     def _pools(self) -> list[Pool]:
         pools: list[Pool] = []
-        for cluster in self._world.clusters:
+        for cluster in self.world.clusters:
             with suppress(Malformed):  # It takes nothing new, and was named when the fleet was read.
                 pools += InferenceCluster.parse(cluster).pools
         return pools
 
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-        request = Presented(self._world).request(_deployment(need, drivers))
+        request = Presented(self.world).request(_deployment(need, drivers))
         fits = [
             PoolFit(
                 fit.cluster,
@@ -161,7 +145,7 @@ class SizedFleet:
                 gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
-            for fit in forecast(request, reuse=self._world.memo).fitting_pools()
+            for fit in forecast(request, reuse=self.world.memo).fitting_pools()
         ]
         return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
 
@@ -184,10 +168,6 @@ DEFAULT_MEMORY = 79
 """GiB of a GPU where no fleet says what there is: what the driver of one sold with 80 GB reports."""
 
 
-def _gib(amount: float) -> str:
-    return f"{amount / GIB:.1f}"
-
-
 def _pool_data(fit: PoolFit) -> dict[str, Any]:
     data = {
         "cluster": fit.cluster,
@@ -208,7 +188,7 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
         "parameters": model.parameters,
         **published,
         "weightsBytes": round(weights_total(model, load.dtype)),
-        "cacheBytesPerToken": round(cache_per_token(model, load.cache_dtype)),
+        "cacheBytesPerToken": round(model.cache_per_token(load.cache_dtype)),
         "dtype": load.dtype,
         "context": load.context,
         "batch": load.batch,
@@ -234,8 +214,8 @@ def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -
     published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
     out.say(
         f"{escape(sized.title)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
-        f"{_gib(weights_total(model, load.dtype))} GiB of weights; "
-        f"KV cache {cache_per_token(model, load.cache_dtype) / 1024:.1f} KiB per token, "
+        f"{weights_total(model, load.dtype) / GIB:.1f} GiB of weights; "
+        f"KV cache {model.cache_per_token(load.cache_dtype) / 1024:.1f} KiB per token, "
         f"{load.batch} x {load.context} tokens",
         style="bold",
     )
@@ -246,7 +226,7 @@ def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -
     if answer[0][0].loading:
         text = f"vLLM loads {model.dtype} weights whole before it converts them: GPU NEEDS has room for it."
         out.print(text, style="yellow")
-    if not model.is_supported:
+    if model.kind not in SUPPORTED_KINDS:
         out.print(
             f"The formulas are not known to describe model_type {escape(model.kind)!r}.", style="yellow"
         )
@@ -273,7 +253,8 @@ def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers,
     if with_fleet:
         table.add_column("POOLS (REPLICAS NOW)", overflow="fold")
     for need, pools in answer:
-        cells = (str(need.split.tensor), str(need.split.pipeline), _gib(need.weights), _gib(need.cache))
+        sizes = (f"{amount / GIB:.1f}" for amount in (need.weights, need.cache))
+        cells = (str(need.split.tensor), str(need.split.pipeline), *sizes)
         where = (escape(_where(pools, with_fleet=with_fleet)),) if with_fleet else ()
         style = "" if not with_fleet or any(pool.replicas for pool in pools) else "dim"
         table.add_row(*cells, f"{need.gibibytes}Gi", *where, style=style)
@@ -481,4 +462,4 @@ def _fleet(source: Source) -> tuple[SizedFleet | None, tuple[str, ...]]:
         return None, ()
     manifests, _ = gather(source)
     errors = review(manifests)
-    return SizedFleet(manifests), errors
+    return SizedFleet(world_of(manifests.having("ModelDeployment", []))), errors

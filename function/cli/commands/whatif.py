@@ -1,7 +1,7 @@
 """`whatif`: what a change of the fleet would do to everybody, before anybody does it.
 
 The files are settled twice, with and without the changes, and the two ends are compared for each deployment
-(`worlds.whatif`). Between them stands the way: how few endpoints serve at worst, and for an edited
+(`worlds.simulate`). Between them stands the way: how few endpoints serve at worst, and for an edited
 template what each pass does. The kubectl commands that make the changes are printed with their reverse.
 """
 
@@ -14,19 +14,16 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
-from function.cli.render.table import show_commands
+from function.cli.render.table import difference_lines, show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape
-from function.cli.worlds.apply import Apply
-from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
+from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.manifests import load
+from function.cli.worlds.simulate import Difference, WhatIf, forecast_both
 from function.cli.worlds.source import Source, gather
-from function.cli.worlds.whatif import WhatIf, forecast_both
 from function.deployment.forecast import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from function.cli.worlds.simulate import Difference
 
 _TAINT = re.compile(
     r"(?P<cluster>[^=]+)=(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|NoExecute)(?P<remove>-?)"
@@ -123,9 +120,9 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
     mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"
     yield f"{mark} {difference.name}  {counts} replicas{_price([difference])}", style
-    for name in difference.leaving:
+    for name, why in difference.leaving.items():
         cluster, pools = before.placements[name]
-        yield f"    - {name}  {cluster} ({pools})  {difference.why(name)}", "red"
+        yield f"    - {name}  {cluster} ({pools})  {why}", "red"
     for name in difference.arriving:
         cluster, pools = after.placements[name]
         yield f"    + {name}  {cluster} ({pools})", "green"
@@ -162,12 +159,9 @@ def _show(answer: WhatIf) -> None:
         out.print()
         for text, style in _lines(difference):
             out.say(escape(text), style=style)
-    if answer.adapters:
-        from function.cli.render.adapters import difference_lines  # noqa: PLC0415 - only then
-
-        for adapter in answer.adapters:
-            for text, style in difference_lines(adapter) if adapter.changed else ():
-                out.say(escape(text), style=style)
+    for adapter in answer.adapters:
+        for text, style in difference_lines(adapter) if adapter.changed else ():
+            out.say(escape(text), style=style)
     rest = len(answer.differences) - len(concerned)
     if rest:
         out.print(f"\n{rest} {'deployment is' if rest == 1 else 'deployments are'} not concerned.")

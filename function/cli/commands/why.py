@@ -17,7 +17,7 @@ from rich.tree import Tree
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
 from function.cli.options import Command, Names, end, output_option, reads_fleet
-from function.cli.render.table import show_amiss, show_condition
+from function.cli.render.table import show_amiss, show_condition, show_why_adapter
 from function.cli.render.workloads import below, show_below
 from function.cli.text import Screen, answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read, title_of
@@ -197,12 +197,20 @@ def _adapter(inputs: Inputs, name: str, *, is_adapter: bool) -> PlannedAdapter |
 
 
 def _show_adapter(adapter: PlannedAdapter, inputs: Inputs, output: str) -> NoReturn:
-    from function.cli.render.adapters import show_why_adapter, why_data  # noqa: PLC0415 - as above
-
+    """Print one adapter, for people or as data, and end."""
     if output == "tree":
         show_why_adapter(adapter)
     else:
-        emit(output, answered("WhyAdapter", why_data(adapter)))
+        data = {
+            "namespace": adapter.manifest.namespace,
+            "name": adapter.manifest.name,
+            "wanted": adapter.wanted,
+            "placed": adapter.total,
+            "conditions": [condition.plain for condition in adapter.response.conditions],
+            "replicas": [row.plain for row in adapter.forecast.verdicts],
+            "hints": [{"change": text, "unlocks": more} for text, more in adapter.forecast.hints],
+        }
+        emit(output, answered("WhyAdapter", data))
     end(inputs.faults, findings=not adapter.response.conditions[0].status)
 
 

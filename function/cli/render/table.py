@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.table import Table
 
-from function.cli.text import Screen, console, escape, listed, short
+from function.cli.text import Screen, console, counted, escape, listed, short
 from function.cli.worlds.settling import stalled_of, unready_of
 from function.deployment.forecast import Forecast, Price, ReplicaRow, rejection_phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from function.boundary import Condition
-    from function.cli.worlds.apply import Commands
+    from function.cli.worlds.adapters import AdapterDifference, PlannedAdapter
+    from function.cli.worlds.changes import Commands
     from function.cli.worlds.world import Planned
 
 
@@ -151,3 +154,59 @@ def _rejected(out: Screen, forecast: Forecast) -> None:
     out.show(lines, whole=3)
     if len(rejections) > SHOWN:
         out.print(f"  and {len(rejections) - SHOWN} more (-o json lists all)")
+
+
+# Print adapters: where each goes, why it is on a replica or not, and what a change does to it.
+
+_VERDICTS = {"Placed": "green", "Replaced": "yellow", "Dropped": "red", "Rejected": "dim", "Eligible": "cyan"}
+
+
+def show_adapters(adapters: Iterable[PlannedAdapter]) -> None:
+    """Print the replicas that every adapter is on, or why it is on fewer than are wanted."""
+    out = console()
+    for adapter in adapters:
+        out.print()
+        out.say(f"{escape(adapter.title)} (adapter)", style="bold")
+        for condition in adapter.response.conditions:
+            show_condition(out, condition)
+        for replica, cluster, action in adapter.places:
+            out.say(f"  {escape(replica)}  {escape(cluster)}  {action}")
+
+
+def show_why_adapter(adapter: PlannedAdapter) -> None:
+    """Print one adapter: how many places it has, what would help, and every replica of its base."""
+    out, forecast = console(), adapter.forecast
+    scheduled, ready = adapter.response.conditions
+    placed = f"Placed on {adapter.total} of {counted(adapter.wanted, 'replica')}"
+    headline = escape(scheduled.message or placed)
+    out.say(f"[bold]{escape(adapter.title)}[/bold] (adapter): {headline}")
+    if not ready.status and adapter.total:
+        show_condition(out, ready)
+    if forecast.hints:
+        out.print("\n[bold]What would help[/bold] (each was tried out)")
+    for text, more in forecast.hints:
+        out.say(f"  [green]•[/green] {escape(text)}, and {more} more {'places' if more > 1 else 'place'}")
+    if not forecast.verdicts:
+        return
+    out.print("\n[bold]Replicas of the base[/bold]")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for wraps in (False, False, False, False, False, True):  # On a narrow terminal names stay whole.
+        table.add_column(no_wrap=not wraps, overflow="fold")
+    for row in forecast.verdicts:
+        taken = "no room" if row.slots is None else f"{len(row.adapters)} of {row.slots} slots"
+        cells = ("", row.replica, row.cluster, taken, row.action, row.why)
+        table.add_row(*map(escape, cells), style=_VERDICTS.get(row.action, ""))
+    out.print(table)
+
+
+def difference_lines(difference: AdapterDifference) -> Iterator[tuple[str, str]]:
+    """Return the lines about one adapter of `whatif`, each with its style."""
+    (was, before), (total, wanted) = difference.counts
+    mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
+    yield f"{mark} {difference.name} (adapter)  {was} of {before} → {total} of {wanted} places", style
+    for sign, places, colour in (("-", difference.leaving, "red"), ("+", difference.arriving, "green")):
+        for replica, cluster in places:
+            yield f"    {sign} {replica}  {cluster}", colour
+    if difference.after is not None and total < wanted:
+        scheduled = difference.after.response.conditions[0]
+        yield f"    stuck: {scheduled.reason}: {scheduled.message}", "yellow"

@@ -1,37 +1,145 @@
-"""Print manifests of workload clusters and routes as they would be applied, and why one does not serve.
+"""Compose what stands below a plan: workloads on their clusters and routes of services, and print them.
 
 A plan ends at ModelReplicas and ModelEndpoints. Below these stand two more handlers, whose answers people
 want to see before anything is applied: what runs on a cluster, and where requests go.
 
 - `plan --workloads` prints everything that would be applied, as YAML with a comment that says where.
 - `why` shows the conditions of a replica's workloads and its pending pods.
-- Routes are composed here, one request for each ModelService, once all plans are applied. Their endpoints are
-  those that the plan desires and those that the files hold. One without a Service gets a placeholder for it,
-  so that the route can be looked at before anything is installed.
+
+One request is made for each replica, with the Objects in the files that Crossplane labelled as its own, and
+one for each ModelService, once all plans are applied. A cluster without a ProviderConfig and an endpoint
+without a Service get a placeholder, so that both can be looked at before there is a platform.
 
 Each handler is asked through `dispatch`, as a server would ask it: nothing is composed a second way.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.api.model import mapping
-from function.boundary import JsonObject, PlainDocument, Request, Response
+from function.api.model import condition_of, mapping
+from function.api.names import KEY_ANNOTATION
+from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
 from function.cli.text import as_yaml, complain, console, escape, note, printable
-from function.cli.worlds.derive import folded
-from function.cli.worlds.workloads import ReplicaWorkloads, workloads_of
-from function.cli.worlds.world import Planned, replicas_of
+from function.cli.worlds.derive import Assumption, folded
+from function.cli.worlds.world import Planned, identity_of, replicas_of
 from function.dispatch import run
-from function.routing.service import declared
+from function.objects import COLLECTION, KIND, OBSERVE, read_object
+from function.replica.handler import declared
+from function.replica.snapshot import CLUSTER
+from function.routing import service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.worlds.inputs import Inputs
+    from function.cli.worlds.manifest import Manifest
+
+
+# What runs on a cluster: one request for each replica, with what the files hold of it.
+
+COMPOSITE_LABEL = "crossplane.io/composite"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWorkloads:
+    """One replica, and what the handler of replicas answers about it."""
+
+    replica: JsonObject
+    request: Request
+    response: Response
+    assumed: tuple[Assumption, ...] = ()
+    """What had to be assumed of its cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.replica["metadata"]["name"])
+
+    @property
+    def cluster(self) -> str:
+        """The cluster it is on."""
+        return str(mapping(self.replica.get("spec")).get("clusterName"))
+
+    def manifests(self) -> Iterator[tuple[str, JsonObject]]:
+        """Yield key and manifest of everything that would be applied on its cluster."""
+        for key, desired in self.response.desired.items():
+            if mapping(desired.resource.get("spec")).get("managementPolicies") == list(OBSERVE):
+                continue
+            manifest = mapping(mapping(desired.resource.get("spec")).get("forProvider")).get("manifest")
+            if isinstance(manifest, dict):
+                yield key, manifest
+
+    def pending_pods(self) -> Iterator[tuple[str, str]]:
+        """Yield name and reason of every pod that could not be scheduled, by name."""
+        members = (document for name in self.request.required for document in self.request.required[name])
+        pods = sorted((read_object(document) for document in members), key=lambda pod: pod.identity.name)
+        for pod in pods:
+            scheduled, message = condition_of(pod.remote_status, "PodScheduled")
+            if pod.identity.kind == "Pod" and scheduled is False:
+                yield pod.identity.name, message
+
+
+def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[ReplicaWorkloads]:
+    """Ask the handler of replicas about each, with the pods it would be told of (`diagnose: Pods`)."""
+    configs = inputs.manifests["WorkloadConfig"]
+    config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
+    answers = []
+    for replica in replicas:
+        first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
+        clusters, assumed = _cluster(inputs, replica)
+        required = {
+            requirement.name: tuple(map(PlainDocument, _delivered(inputs, requirement, clusters)))
+            for requirement in declared(first)
+        }
+        request = replace(first, required=required)
+        answers.append(ReplicaWorkloads(replica, request, run(request), assumed))
+    return answers
+
+
+def _observed(inputs: Inputs, replica: JsonObject) -> dict[str, PlainDocument]:
+    """Return the composed resources of a replica that the files hold, by their keys."""
+    observed = {}
+    for kind in (KIND, COLLECTION):
+        for manifest in inputs.manifests[kind]:
+            labels, annotations = (
+                mapping(manifest.metadata.get(field_name)) for field_name in ("labels", "annotations")
+            )
+            key = annotations.get(KEY_ANNOTATION)
+            is_own = labels.get(COMPOSITE_LABEL) == replica["metadata"]["name"]
+            if is_own and isinstance(key, str) and manifest.namespace == replica["metadata"].get("namespace"):
+                observed[key] = PlainDocument(manifest.content)
+    return observed
+
+
+def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], tuple[Assumption, ...]]:
+    """Return the replica's cluster, and what had to be assumed of it."""
+    name = mapping(replica.get("spec")).get("clusterName")
+    objects = [
+        cluster for cluster in inputs.world.clusters if mapping(cluster.get("metadata")).get("name") == name
+    ]
+    if not objects or mapping(mapping(objects[0].get("status")).get("providerConfigRef")).get("name"):
+        return objects, ()
+    status = {**mapping(objects[0].get("status")), "providerConfigRef": {"name": name}}
+    assumption = Assumption(str(name), ("has", "have"), "no providerConfigRef: assumed one of its name")
+    return [{**objects[0], "status": status}], (assumption,)
+
+
+def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObject]) -> list[JsonObject]:
+    """Return what Crossplane would fetch: the cluster, the members of a collection, or namesakes."""
+    if requirement.name == CLUSTER:
+        return clusters
+    wanted = dict(requirement.match_labels or ())
+    return [
+        manifest.content
+        for manifest in inputs.manifests[requirement.kind]
+        if wanted.items() <= mapping(manifest.metadata.get("labels")).items()
+        and requirement.namespace in (None, manifest.namespace)
+        and requirement.match_name in (None, manifest.name)
+    ]
 
 
 def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
@@ -49,7 +157,7 @@ def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
 
 def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
     """Return what the files hold of a deployment's replicas below their clusters, as data; {} without any."""
-    observed = _observed(inputs, planned)
+    observed = _with_objects(inputs, planned)
     data = [
         {
             "replica": workloads.name,
@@ -64,7 +172,7 @@ def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
 
 def show_below(inputs: Inputs, planned: Planned) -> None:
     """Print how far the workloads are, and what pods wait for, where the files hold them."""
-    observed = _observed(inputs, planned)
+    observed = _with_objects(inputs, planned)
     out = console()
     if observed:
         out.print("\n[bold]Below the cluster[/bold]")
@@ -80,89 +188,74 @@ def show_below(inputs: Inputs, planned: Planned) -> None:
             out.say(f"    pod {escape(name)} waits: {escape(reason)}")
 
 
-def _observed(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
+def _with_objects(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
+    """The workloads of a deployment's replicas of which the files hold something."""
     every = workloads_of(inputs, replicas_of(planned))
     return [workloads for workloads in every if workloads.request.observed]
 
 
-KIND = "ModelEndpoint"
+# Where requests go: one request for each ModelService.
+
+ENDPOINT = "ModelEndpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceRoute:
     """One service, and what the handler of services answers about it."""
 
-    service: JsonObject
+    title: str
+    """`namespace/name` of the service."""
     response: Response
     assumed: tuple[str, ...]
     """Endpoints without a Service: each was given one of its own name."""
-
-    @property
-    def title(self) -> str:
-        """`namespace/name`."""
-        return "/".join(str(self.service["metadata"].get(key)) for key in ("namespace", "name"))
-
-    @property
-    def address(self) -> str:
-        """Where requests go; empty while nobody says it."""
-        return str(self.response.status.get("address", ""))
-
-    def manifests(self) -> Iterator[tuple[str, JsonObject]]:
-        """Yield key and manifest of everything that would be applied on the control plane."""
-        for key, desired in self.response.desired.items():
-            yield key, desired.resource
 
 
 def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
     """Ask the handler of services about each ModelService of the files, once all plans are applied."""
     dropped = {
-        _name(document.plain())
+        identity_of(document.plain())
         for planned in plans
         for key, document in planned.request.observed.items()
         if key not in planned.response.desired
     }
-    held = {_name(endpoint): endpoint for endpoint in inputs.world.endpoints}
+    held = {identity_of(endpoint): endpoint for endpoint in inputs.world.endpoints}
     endpoints = {name: endpoint for name, endpoint in held.items() if name not in dropped}
     for planned in plans:
         for desired in planned.response.desired.values():
-            if desired.resource.get("kind") == KIND:
+            if desired.resource.get("kind") == ENDPOINT:
                 # What is desired has no status: that which the files hold says if it has a Service.
-                name = _name(desired.resource)
+                name = identity_of(desired.resource)
                 status = mapping(held.get(name, {}).get("status"))
                 endpoints[name] = desired.resource | {"status": status}
     return [
-        _composed(inputs, manifest.content, [endpoints[name] for name in sorted(endpoints)])
+        _composed(inputs, manifest, [endpoints[name] for name in sorted(endpoints)])
         for manifest in inputs.manifests["ModelService"]
     ]
 
 
-def _name(plain: JsonObject) -> tuple[str, str]:
-    metadata = plain["metadata"]
-    return str(metadata.get("namespace")), str(metadata.get("name"))
-
-
-def _composed(inputs: Inputs, service: JsonObject, endpoints: list[JsonObject]) -> ServiceRoute:
+def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> ServiceRoute:
+    """Ask the handler of services about one, with the endpoints that it selects delivered."""
     configs = inputs.manifests["RoutingConfig"]
-    request = Request(PlainDocument(service), input=configs[0].content if configs else None)
+    request = Request(PlainDocument(of.content), input=configs[0].content if configs else None)
     required: dict[str, tuple[PlainDocument, ...]] = {}
     assumed = []
-    for requirement in declared(request):
+    for requirement in service.declared(request):
         selected = []
         for endpoint in endpoints:
             labels = mapping(endpoint["metadata"].get("labels"))
             matches = all(labels.get(key) == value for key, value in requirement.match_labels)
-            if requirement.kind != KIND or not matches:
+            if requirement.kind != ENDPOINT or not matches:
                 continue
             status = mapping(endpoint.get("status"))
             backend = str(mapping(status.get("routing")).get("backendName") or "")
-            name = _name(endpoint)[1]
+            _, name = identity_of(endpoint)
             if not backend:
                 assumed.append(name)
-            routing = {"backendName": backend or endpoint["metadata"]["name"]}
+            routing = {"backendName": backend or name}
             selected.append(PlainDocument({**endpoint, "status": {**status, "routing": routing}}))
         required[requirement.name] = tuple(selected)
     response = run(Request(request.composite, required=required, input=request.input))
-    return ServiceRoute(service, response, tuple(dict.fromkeys(assumed)))
+    return ServiceRoute("/".join(of.identity), response, tuple(dict.fromkeys(assumed)))
 
 
 def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:
@@ -176,9 +269,10 @@ def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:
         if not route.response.desired:
             complain([f"ModelService {route.title}: no route: {resolved.message}"], "warning")
             all_routed = False
-        for key, manifest in route.manifests():
-            where = f", {route.address}" if route.address else ""
+        address = route.response.status.get("address")
+        where = f", {address}" if address else ""
+        for key, desired in route.response.desired.items():
             click.echo(f"---\n# {printable(f'control plane: {route.title}: {key}{where}')}")
             click.echo(f"# {printable(resolved.message)}")
-            click.echo(as_yaml(manifest), nl=False)
+            click.echo(as_yaml(desired.resource), nl=False)
     return all_routed

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 # A transformer's shape, read from a Hugging Face `config.json`, and how many weights it has where.
 
-SUPPORTED_KINDS = frozenset(
+ENCODERS = frozenset({"bert", "roberta", "xlm-roberta"})
+"""Model types that read a text at once: an MLP without a gate, learned positions, and no KV cache."""
+SUPPORTED_KINDS = ENCODERS | frozenset(
     {
         "deepseek_v2",
         "deepseek_v3",
@@ -45,9 +47,10 @@ SUPPORTED_KINDS = frozenset(
         "qwen3_moe",
     }
 )
-"""Model types whose layers these formulas describe: gated MLP, grouped or latent attention."""
-ENCODERS = frozenset({"bert", "roberta", "xlm-roberta"})
-"""Model types that read a text at once: an MLP without a gate, learned positions, and no KV cache."""
+"""Model types whose layers these formulas describe.
+
+They are encoders, and those with a gated MLP and grouped or latent attention.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +108,9 @@ class Architecture:
     """Tokens that each layer looks back at, 0 for all of them; empty when every layer looks at all."""
 
     @property
-    def is_supported(self) -> bool:
-        """Tell whether the formulas are known to describe this kind of model."""
-        return self.kind in SUPPORTED_KINDS or self.is_encoder
-
-    @property
     def is_encoder(self) -> bool:
         """Tell whether it reads a text at once, and keeps nothing of it."""
         return self.kind in ENCODERS
-
-    @property
-    def tensor_heads(self) -> int:
-        """Heads that tensor parallelism divides or copies: the key-value heads, if they are kept apart."""
-        return self.heads if self.latent else self.kv_heads
 
     @property
     def embedding(self) -> int:
@@ -168,6 +161,10 @@ class Architecture:
         if self.latent is not None:
             return self.latent.rank + self.latent.position
         return 2 * self.kv_heads * self.head
+
+    def cache_per_token(self, dtype: str) -> float:
+        """Bytes of the KV cache of one token that every layer still looks at."""
+        return self.cached * self.layers * BYTES[dtype]
 
 
 LARGEST, MOST_LAYERS = 10**12, 10_000
@@ -340,14 +337,13 @@ class Need:
     """Weights as they are loaded, where the engine converts them afterwards."""
 
     @property
-    def total(self) -> float:
-        """The memory that a GPU needs: the sum over the usable share, or what loading takes."""
-        return max((self.weights + self.cache + WORKSPACE) / USABLE, self.loading + WORKSPACE)
-
-    @property
     def gibibytes(self) -> int:
-        """The same, rounded up: what a selector asks for."""
-        return ceil(self.total / GIB)
+        """The memory that a GPU must have, rounded up, as a selector asks for it.
+
+        That is the sum over the usable share of a GPU, or what loading takes where that is more.
+        """
+        serving = (self.weights + self.cache + WORKSPACE) / USABLE
+        return ceil(max(serving, self.loading + WORKSPACE) / GIB)
 
 
 def weights_total(model: Architecture, dtype: str) -> float:
@@ -361,11 +357,6 @@ def _layer(model: Architecture, dtype: str, layer: int) -> float:
     """Bytes of the weights of one layer."""
     mlp = model.mlp(layer)
     return mlp * BYTES[dtype] + (model.layer(layer) - mlp) * ATTENTION_BYTES.get(dtype, BYTES[dtype])
-
-
-def cache_per_token(model: Architecture, dtype: str) -> float:
-    """Bytes of the KV cache of one token that every layer still looks at."""
-    return model.cached * model.layers * BYTES[dtype]
 
 
 def _stages(model: Architecture, pipeline: int) -> list[range]:
@@ -406,7 +397,7 @@ def possible(model: Architecture, split: Split) -> bool:
 
     Engines divide the key-value heads too, or copy each to as many GPUs; a latent cache has none to divide.
     """
-    heads = model.tensor_heads
+    heads = model.heads if model.latent else model.kv_heads
     divides = heads % split.tensor == 0 or split.tensor % heads == 0
     return model.heads % split.tensor == 0 and divides and split.pipeline <= model.layers
 

@@ -39,9 +39,8 @@ from function.cli.ui.view import Entries, Look, difference, happenings, look_at
 from function.cli.worlds.changes import AddNodes, Change, Drain, Replicas
 from function.cli.worlds.inputs import FLEET, Inputs, taken
 from function.cli.worlds.settling import explained
-from function.cli.worlds.simulate import settle
+from function.cli.worlds.simulate import forecast_both, settle
 from function.cli.worlds.source import Source, gather
-from function.cli.worlds.whatif import forecast_both
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

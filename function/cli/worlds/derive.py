@@ -11,6 +11,7 @@ A pool whose class is missing tells no devices: it takes nothing new and keeps w
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -105,15 +106,8 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
         return None
 
 
-def _class_attributes(manifest: Manifest | None) -> dict[str, Any]:
-    """The typed facts of a class; none of one that is missing or cannot be read, which is said elsewhere."""
-    try:
-        return attributes_of(manifest.content) if manifest is not None else {}
-    except ValueError:
-        return {}
-
-
 def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: Classes) -> dict[str, Any]:
+    """A pool as the platform would publish it, from its entry in spec.nodePools. Raises BadInput."""
     if not isinstance(pool, dict):
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
     try:
@@ -121,9 +115,10 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
     except ValueError:
         nodes = pool.get("nodeCount")  # It is no number, which the reader of the cluster says.
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
-    of_class = _class_attributes(classes.get(str(pool.get("className"))))
-    if of_class:
-        mirrored["attributes"] = with_class(mapping(pool.get("attributes")), of_class)
+    of_class = classes.get(str(pool.get("className")))
+    with suppress(ValueError):  # Typed facts of a class that cannot be read: that is said elsewhere.
+        if of_class is not None and (facts := attributes_of(of_class.content)):
+            mirrored["attributes"] = with_class(mapping(pool.get("attributes")), facts)
     if into.accounting and mirrored.get("accounting") is None:
         mirrored["accounting"] = into.accounting
     devices = _class_devices(manifest, at, pool.get("className"), into, classes)
@@ -212,6 +207,7 @@ def _name_of(cluster: Mapping[str, Any]) -> str:
 
 
 def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict[str, Any]:
+    """The cluster with what these replicas hold of each pool; as it is where it says so itself, or cannot."""
     status = mapping(cluster.get("status"))
     pools = status.get("gpuPools")
     if not isinstance(pools, list) or any("charged" in mapping(pool) or not mapping(pool) for pool in pools):

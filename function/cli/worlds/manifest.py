@@ -1,7 +1,7 @@
 """A manifest: one object and where it is written; and the manifests of a command, by kind.
 
 Contents are plain values as the parser returns them. They are never changed in place: an edit makes a
-deep copy and a new manifest (`worlds.apply.edited`), because what was parsed is remembered by identity.
+deep copy and a new manifest (`worlds.changes.edited`), because what was parsed is remembered by identity.
 Properties read leniently, since a manifest exists whether or not its fields have the right types.
 
 Lines are looked up only for a message. Parsing with positions takes several times as long, so the text is

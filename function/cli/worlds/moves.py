@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import track
-from function.cli.worlds.apply import Commands, move, one_after_another, reconcile_until
+from function.cli.worlds.changes import Commands, move, one_after_another, reconcile_until
 from function.cli.worlds.simulate import after, one_round, outcome
 from function.cli.worlds.world import Planned, World, identity_of
 

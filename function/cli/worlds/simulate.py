@@ -6,6 +6,10 @@ no clock, no failures, no order of arrival. A fleet that never settles is cut of
 
 Two simulations are compared by what a change moves and what gets stuck. "Worse" means: fewer placed, more
 missing or held, or a time on the way at which no endpoint serves though one would have (`Difference.worse`).
+
+`forecast_both` puts the parts together: the manifests are edited change by change, the fleet settles with
+and without the edits, and the two ends are compared. Nothing is executed: what would make the changes is
+printed as commands.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.model import mapping
 from function.api.names import KEY_ANNOTATION
-from function.api.replica import PREEMPTING_LABEL, WAS_READY_ANNOTATION
+from function.api.replica import DEPLOYMENT_LABEL, PREEMPTING_LABEL, WAS_READY_ANNOTATION
 from function.cli.text import track
+from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
+from function.cli.worlds.inputs import FLEET, taken
+from function.cli.worlds.manifest import Manifests, map_at
 from function.cli.worlds.world import Planned, Simulation, World, identity_of, is_deleting, plan_all
 from function.deployment.forecast import NO_PRICE, Price
 
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.boundary import JsonObject
+    from function.cli.worlds.adapters import AdapterDifference
+    from function.cli.worlds.source import Origin
 
 
 ROUNDS = 100
@@ -140,6 +149,7 @@ def _made(planned: Planned) -> Iterator[JsonObject]:
 
 # Compare two simulations: what a change moves, what gets stuck, which endpoints disappear.
 
+NOT_PLACED = "not placed here any more"
 UNTOUCHED = "no replica changes its place or restarts"
 UNSEEN = "the files have no replicas of it; with them, or with --context, its rollout is shown step by step"
 
@@ -220,8 +230,10 @@ class Difference:
     name: str
     before: DeploymentOutcome
     after: DeploymentOutcome
-    causes: dict[str, str]
-    """Replica name to why it leaves, for those that leave in the simulation."""
+    leaving: dict[str, str]
+    """Replicas that would have been there, by name, with why each leaves or is not placed to begin with."""
+    arriving: list[str]
+    """Replicas that would not have been there."""
     serving: tuple[int, int]
     """The fewest endpoints in service at any time on the way, without and with the change."""
     steps: tuple[Step, ...] = ()
@@ -230,20 +242,6 @@ class Difference:
     """Why it does not come to an end."""
     spec_edit: str = ""
     """What a change of its spec means for replicas that stay where they are; empty where it has none."""
-
-    @property
-    def leaving(self) -> list[str]:
-        """Replicas that would have been there."""
-        return [name for name in self.before.placements if name not in self.after.placements]
-
-    def why(self, name: str) -> str:
-        """Why a replica leaves, or is not placed to begin with."""
-        return self.causes.get(name, "not placed here any more")
-
-    @property
-    def arriving(self) -> list[str]:
-        """Replicas that would not have been there."""
-        return [name for name in self.after.placements if name not in self.before.placements]
 
     @property
     def edit(self) -> str:
@@ -291,8 +289,8 @@ class Difference:
             "before": before.as_data,
             "after": after.as_data,
             "leaving": [
-                {"name": name, "cluster": before.placements[name][0], "why": self.why(name)}
-                for name in self.leaving
+                {"name": name, "cluster": before.placements[name][0], "why": why}
+                for name, why in self.leaving.items()
             ],
             "arriving": [{"name": name, "cluster": after.placements[name][0]} for name in self.arriving],
             "moves": self.moves,
@@ -337,19 +335,17 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
         for planned in after.last
         if planned.title in steps and planned.forecast.updated and not planned.forecast.updated.status
     }
-    return [
-        Difference(
-            name,
-            was.get(name, DeploymentOutcome()),
-            now.get(name, DeploymentOutcome()),
-            causes[name],
-            (anyway.get(name, 0), serving.get(name, 0)),
-            steps.get(name, ()),
-            paused.get(name, ""),
-            edits.get(name, ""),
-        )
-        for name in sorted({*was, *now})
-    ]
+    differences = []
+    for name in sorted({*was, *now}):
+        ends = was.get(name, DeploymentOutcome()), now.get(name, DeploymentOutcome())
+        here, there = (end.placements for end in ends)
+        leaving = {gone: causes[name].get(gone, NOT_PLACED) for gone in here if gone not in there}
+        arriving = [new for new in there if new not in here]
+        in_service = anyway.get(name, 0), serving.get(name, 0)
+        rounds, pause, edit = steps.get(name, ()), paused.get(name, ""), edits.get(name, "")
+        made = Difference(name, *ends, leaving, arriving, in_service, rounds, pause, edit)
+        differences.append(made)
+    return differences
 
 
 def _edits(before: Simulation, after: Simulation) -> dict[str, str]:
@@ -403,3 +399,80 @@ def _serving(simulation: Simulation, steps: Mapping[str, tuple[Step, ...]]) -> d
         endpoints = outcome(planned).endpoints
         counts[planned.title].append(len(endpoints.keys() - set(restarting)))
     return {name: min(numbers) for name, numbers in counts.items()}
+
+
+# Ask what some changes would do: the fleet settled with and without them, and the difference.
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Both forecasts and their difference."""
+
+    changes: tuple[Change, ...]
+    before: Simulation
+    after: Simulation
+    differences: list[Difference]
+    bystanders: list[str]
+    """Replicas on a drained or deleted cluster whose deployment is not in the files."""
+    commands: Commands
+    """What makes the changes, and what takes them back."""
+    adapters: list[AdapterDifference] = field(default_factory=list)
+    """Empty where there are no adapters."""
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "changes": [str(change) for change in self.changes],
+            "settles": self.after.settled,
+            "rounds": len(self.after.rounds),
+            "deployments": [difference.as_data for difference in self.differences],
+            "notForecast": self.bystanders,
+            "commands": self.commands.as_data,
+            "assumptions": self.after.world.notes,
+            **({"adapters": [adapter.as_data for adapter in self.adapters]} if self.adapters else {}),
+        }
+
+
+def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
+    """The kubectl commands that make the changes, and those that take them back. Raises BadInput."""
+    parts = []
+    for change in changes:
+        before, manifests = manifests, change.apply(manifests)
+        parts.append(change.commands(before))
+    return one_after_another(parts)
+
+
+def forecast_both(
+    manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None, *, quietly: bool = False
+) -> tuple[WhatIf, tuple[str, ...]]:
+    """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
+    edited = manifests
+    for change in changes:
+        edited = change.apply(edited)
+    changed = taken(edited, origin, quietly=quietly, needs=FLEET)
+    start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
+    before = settle(replace(start.world, memo=changed.world.memo))
+    after = settle(changed.world)
+    emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
+    bystanders = list(_bystanders(manifests, emptied))
+    chosen = changed.titles(())
+    differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
+    commands = script_of(manifests, changes).on(origin.kubectl if origin else "kubectl")
+    adapters: list[AdapterDifference] = []
+    if manifests["ModelAdapter"] or edited["ModelAdapter"]:
+        from function.cli.worlds.adapters import compared, settled  # noqa: PLC0415 - all handlers are needed
+
+        only = changed.origin.only
+        every = compared(settled(start.manifests, before), settled(edited, after))
+        adapters = [entry for entry in every if not only or entry.name.startswith(f"{only}/")]
+    return WhatIf(changes, before, after, differences, bystanders, commands, adapters), changed.faults
+
+
+def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
+    identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
+    for replica in manifests["ModelReplica"]:
+        cluster = replica.spec.get("clusterName")
+        owner = map_at(replica.metadata, "labels").get(DEPLOYMENT_LABEL)
+        if cluster in emptied and (replica.namespace, str(owner)) not in identities:
+            yield f"{replica.namespace}/{replica.name} on {cluster}"

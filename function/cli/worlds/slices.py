@@ -34,50 +34,48 @@ def slices_of(manifests: Manifests) -> list[JsonObject]:
         BadInput: for one that no driver could have published.
     """
     for manifest in manifests["ResourceSlice"]:
-        for path, fault in _faults(manifest.content):
-            raise BadInput(f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {fault}")
+        for path, kind, value in _faults(manifest.content):
+            fault = f"{path_of(path)}: expected {kind}, found {shown_type(value)}"
+            raise BadInput(f"{manifest.place(path)}: {manifest.short_title}: {fault}")
     return [manifest.content for manifest in manifests["ResourceSlice"]]
 
 
-def _faults(content: JsonObject) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the fields that are not of the type which the API has for them."""
+def _faults(content: JsonObject) -> Iterator[tuple[FieldPath, str, Any]]:
+    """Yield each field that is not of the type which the API has for it: path, type and value."""
     spec = content.get("spec")
     if not isinstance(spec, dict):
-        yield ("spec",), _expected("a map", spec)
+        yield ("spec",), "a map", spec
         return
     pool, devices = spec.get("pool"), spec.get("devices", [])
     if not isinstance(pool, dict):
-        yield ("spec", "pool"), _expected("a map", pool)
+        yield ("spec", "pool"), "a map", pool
     else:
         for field in ("generation", "resourceSliceCount"):
             if not isinstance(pool.get(field), int):
-                yield ("spec", "pool", field), _expected("a whole number", pool.get(field))
+                yield ("spec", "pool", field), "a whole number", pool.get(field)
     if not isinstance(devices, list | None):
-        yield ("spec", "devices"), _expected("a list", devices)
+        yield ("spec", "devices"), "a list", devices
         return
     for number, device in enumerate(devices or ()):
         yield from _of_device(device, ("spec", "devices", number))
 
 
-def _of_device(device: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
+def _of_device(device: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str, Any]]:
+    """Yield those of one device, likewise."""
     if not isinstance(device, dict):
-        yield path, _expected("a map", device)
+        yield path, "a map", device
         return
     holder, above = (device[BASIC], (*path, BASIC)) if BASIC in device else (device, path)
     if not isinstance(holder, dict):
-        yield above, _expected("a map", holder)
+        yield above, "a map", holder
         return
     for field in ("attributes", "capacity"):
         entries = holder.get(field)
         if entries is None:
             continue
         if not isinstance(entries, dict):
-            yield (*above, field), _expected("a map", entries)
+            yield (*above, field), "a map", entries
             continue
         for name, entry in entries.items():
             if not isinstance(entry, dict):
-                yield (*above, field, name), _expected("a map", entry)
-
-
-def _expected(kind: str, value: Any) -> str:
-    return f"expected {kind}, found {shown_type(value)}"
+                yield (*above, field, name), "a map", entry

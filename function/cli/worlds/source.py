@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from function.cli.bad_input import BadInput
 from function.cli.live import ADAPTERS, COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target, identities
 from function.cli.text import NAMED, note, track
-from function.cli.worlds.apply import Apply
+from function.cli.worlds.changes import Apply
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.cli.worlds.manifests import CONFIGS, issues_of, load, take
 
