@@ -178,13 +178,11 @@ def as_json(data: object) -> str:
 
 def as_yaml(*documents: object) -> str:
     """A stream of YAML, likewise."""
-    import yaml  # noqa: PLC0415 - only for an answer in YAML
+    from function.cli.dump import dumped, written  # noqa: PLC0415 - only for an answer in YAML
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # Written in C where PyYAML has it.
     # Letters stay as they are where all is printable; else all is ASCII, and YAML escapes the rest.
-    dump = partial(yaml.dump_all, documents, Dumper=dumper, sort_keys=False, width=1_000)
-    text = str(dump(allow_unicode=True))
-    return text if text.replace("\n", "").isprintable() else str(dump())
+    text = written(documents)
+    return text if text.replace("\n", "").isprintable() else str(dumped(documents))
 
 
 def short(name: str) -> str:
