@@ -29,7 +29,7 @@ from function.api.model import (
     Model,
     Name,
     Nodes,
-    Stack,
+    StackSpec,
     condition,
     mapping,
     mappings,
@@ -244,7 +244,7 @@ MAX_POOLS, MAX_TAINTS = 8, 16
 an engine on several pools of one fabric grow with the number of pools to the power of its members."""
 
 
-class ClusterSpec(Model):
+class ClusterSpec(StackSpec):
     """The part of a cluster that its platform engineer declares."""
 
     taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
@@ -252,8 +252,6 @@ class ClusterSpec(Model):
     attributes: Attributes | None = None
     cel_version: CelVersion | None = None
     """The Kubernetes release that reads selectors here; the function's input says it for all others."""
-    stack: Stack = STANDARD
-    """What turns replicas into pods there."""
 
 
 class Gateway(Model):
@@ -388,7 +386,7 @@ class InferenceCluster(Model):
             *(taints, self.attributes, declared, [pool.parts for pool in self.pools]),
         ]
         if self.spec.stack != STANDARD:
-            parts.append(self.spec.stack)
+            parts.append(self.spec.dialect)
         if self.overcommitted:
             parts.append(sorted(self.overcommitted))
         if self.exceeded:
@@ -508,6 +506,7 @@ SHAPE: Shape = {
         "attributes": None,
         "celVersion": None,
         "stack": None,
+        "kserve": {"apiVersion": None},
         "nodePools": {
             "name": None,
             "className": None,

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
-from function.api.model import STANDARD, Metadata, Model, Name, Stack, Whole, number
+from function.api.model import Metadata, Model, Name, Stack, StackSpec, Whole, number
 from function.boundary import Document, Shape
 
 # InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.
@@ -137,6 +137,8 @@ class DeclaredClusterSpec(Model):
 
     cluster: ClusterSource
     node_pools: Annotated[tuple[DeclaredPool, ...], Field(max_length=MAX_POOLS)] = ()
+    kserve: Any = None
+    """How services are written there; whatever stands there is no fault of what is published."""
 
 
 class ClusterName(Model):
@@ -208,10 +210,9 @@ class ProviderConfigRef(Model):
     name: str = ""
 
 
-class _Spec(Model):
+class _Spec(StackSpec):
     node_pools: tuple[PoolNodes, ...] = ()
     scheduling: Scheduling = Scheduling()
-    stack: Stack = STANDARD
 
 
 class _Status(Model):
@@ -251,6 +252,7 @@ SHAPE: Shape = {
         "nodePools": {"name": None, "nodeSelector": None, "tolerations": None, "acrossNodes": None},
         "scheduling": None,
         "stack": None,
+        "kserve": {"apiVersion": None},
     },
     "status": {"providerConfigRef": {"name": None}},
 }

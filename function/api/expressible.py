@@ -11,7 +11,8 @@ K3. a container says what it runs, in two words at least: to one without args th
 K4. the size of a gang follows from its parallelism: `pipeline`, or `data` over `dataLocal`, and never both;
 K5. a decode engine listens where the preset's sidecar looks for it;
 K7. an engine has no room for adapters: nothing on its pods loads them;
-K6. pods get no labels and annotations but those that are passed on from the service, which all of them share.
+K6. pods get no labels and annotations but those that are passed on from the service, which all of them share;
+    in v1alpha2 those of an engine are its own, and any but those that KServe finds its pods by.
 
 `Standard` mounts nothing but a ModelCache: without one it can take a model only from where an engine loads it
 by name, `hf://` (S1).
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from function.api.model import KSERVE
+from function.api.model import KSERVE, KSERVE_V1ALPHA2
 from function.api.workload import (
     HUGGING_FACE,
     Container,
@@ -49,6 +50,11 @@ DECODE_PORT = 8001
 PASSED_LABELS = ("kueue.x-k8s.io",)
 PASSED_ANNOTATIONS = ("kueue.x-k8s.io", "k8s.v1.cni.cncf.io")
 """Prefixes of what KServe passes on from the service to its pods."""
+RESERVED = (
+    *("app.kubernetes.io/name", "app.kubernetes.io/component", "app.kubernetes.io/part-of"),
+    *("kserve.io/", "serving.kserve.io/", "llm-d.ai/", "leaderworkerset.sigs.k8s.io/"),
+)
+"""Prefixes of what KServe and LeaderWorkerSet find pods by. What an engine says in v1alpha2 would win."""
 
 VLLM = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 ENTRY_POINTS: Mapping[str, tuple[str, ...]] = {"vllm-openai": VLLM}
@@ -98,8 +104,12 @@ def stack_engine(engine: WorkloadEngine) -> StackEngine:
 
 
 def obstacle(stack: str, replica: ReplicaPods) -> str:
-    """Return why a stack cannot express a replica: the first thing in its way; empty for nothing."""
-    text = next(_kserve(replica) if stack == KSERVE else _standard(replica), "")
+    """Return why a stack cannot express a replica: the first thing in its way; empty for nothing.
+
+    `stack` is the dialect of a cluster.
+    """
+    on_kserve = stack in (KSERVE, KSERVE_V1ALPHA2)
+    text = next(_kserve(stack, replica) if on_kserve else _standard(replica), "")
     return f"{stack}: {text}" if text else ""
 
 
@@ -155,7 +165,7 @@ def _standard(replica: ReplicaPods) -> Iterator[str]:
         yield f"mounts no {_scheme(model.uri)} model: refer to a ModelCache"
 
 
-def _kserve(replica: ReplicaPods) -> Iterator[str]:
+def _kserve(stack: str, replica: ReplicaPods) -> Iterator[str]:
     phases = sorted(engine.phase or "" for engine in replica.engines)
     is_disaggregated = replica.serving.mode == "PrefillDecode"
     if not is_disaggregated and len(phases) != 1:  # K1
@@ -168,7 +178,11 @@ def _kserve(replica: ReplicaPods) -> Iterator[str]:
     for engine in replica.engines:
         for text in _engine(engine, replica.serving.parallelism):
             yield f"engine {engine.name}: {text}"
-    yield from _metadata([template for engine in replica.engines for template in engine.templates])
+    engines = [engine.templates for engine in replica.engines]
+    if stack == KSERVE:
+        yield from _metadata([template for templates in engines for template in templates])
+    for templates in engines if stack == KSERVE_V1ALPHA2 else ():
+        yield from _metadata_of_engine(templates)
 
 
 def _model(replica: ReplicaPods) -> Iterator[str]:
@@ -214,6 +228,17 @@ def _metadata(templates: Sequence[PodTemplate]) -> Iterator[str]:
             yield f"passes on no {what} like {barred[0]} to pods"
         elif any(pairs != held[0] for pairs in held):
             yield f"gives all pods of a replica the same {what}"
+
+
+def _metadata_of_engine(templates: Sequence[PodTemplate]) -> Iterator[str]:
+    """K6, in v1alpha2."""
+    for what in ("labels", "annotations"):
+        held: list[dict[str, str]] = [getattr(template.metadata, what) for template in templates]
+        reserved = sorted({key for pairs in held for key in pairs if key.startswith(RESERVED)})
+        if reserved:
+            yield f"keeps {what} like {reserved[0]} for itself"
+        elif any(pairs != held[0] for pairs in held):
+            yield f"gives all pods of an engine the same {what}"
 
 
 def _scheme(uri: str) -> str:

@@ -37,6 +37,8 @@ Role = Literal["Standalone", "Leader", "Worker"]
 Stack = Literal["Standard", "KServe"]
 STANDARD: Final = "Standard"
 KSERVE: Final = "KServe"
+KSERVE_V1ALPHA2: Final = "KServe v1alpha2"
+"""The words of KServe's newer API, which has labels and annotations for the pods of every engine."""
 CelVersion = Literal["1.36", "1.37"]
 """Kubernetes releases whose selectors are known; see `function.cel.library.dialects`."""
 
@@ -68,6 +70,25 @@ class Model(BaseModel):
             raise Malformed(faults_of(error)) from None
         except RecursionError:
             raise Malformed([Fault("", "nested too deeply")]) from None
+
+
+class KServeSpec(Model):
+    """The version of KServe's API in which new services are written on a cluster."""
+
+    api_version: Literal["v1alpha1", "v1alpha2"] = "v1alpha1"
+
+
+class StackSpec(Model):
+    """The part of a cluster's spec that says what turns replicas into pods there."""
+
+    stack: Stack = STANDARD
+    kserve: KServeSpec = KServeSpec()
+
+    @property
+    def dialect(self) -> str:
+        """The stack, and the version of its API where that says more: what a replica there may ask for."""
+        newer = self.stack == KSERVE and self.kserve.api_version == "v1alpha2"
+        return KSERVE_V1ALPHA2 if newer else self.stack
 
 
 class Keyed(Model):

@@ -22,7 +22,7 @@ from function.fail_static import base_of
 
 PROVIDER_CONFIG, GUARD, STACK = "cluster-provider-config-kubernetes", "usage-replicas", "serving-stack"
 GATEWAY, LEADER_WORKER_SET, CLASS_PREFIX = "see-gateway", "see-lws", "see-class-"
-HEARTBEAT = "see-heartbeat"
+HEARTBEAT, KSERVE_API = "see-heartbeat", "see-kserve"
 SLICES, NODES, TAINT_RULES, CLAIMS = "see-slices", "see-nodes", "see-taint-rules", "see-claims"
 OBSERVATIONS = "see-"
 """How every key of an observation begins."""
@@ -38,7 +38,7 @@ KINDS = {
     PROVIDER_CONFIG: "ClusterProviderConfig",
     GUARD: "ClusterUsage",
     STACK: "ServingStack",
-    **dict.fromkeys((GATEWAY, LEADER_WORKER_SET, HEARTBEAT), objects.KIND),
+    **dict.fromkeys((GATEWAY, LEADER_WORKER_SET, HEARTBEAT, KSERVE_API), objects.KIND),
     **dict.fromkeys(REQUIRED, objects.COLLECTION),
 }
 """What stands under the keys that do not depend on the cluster."""

@@ -32,7 +32,7 @@ from function.api.text import seconds_of, text_of
 from function.boundary import JsonObject
 from function.cluster.arbiter import GIVES_WAY, gives_way
 from function.cluster.classes import with_class
-from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, KSERVE_API, LEADER_WORKER_SET
 from function.cluster.snapshot import ClusterSnapshot, MissingClass
 from function.fail_static import Doubt, base_of, key_of
 from function.gateway_api import first_address
@@ -53,6 +53,8 @@ _UNCONNECTED = "connect failed"
 def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
     """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key.
 
+    Where the cluster asks for v1alpha2 of KServe, that is looked at through its APIService, which is small.
+
     Law C 4: where the input names another gateway, controller or lease, another key looks at that.
     """
     manifests = {
@@ -68,6 +70,10 @@ def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
     }
     for name in sorted(name for name in names if isinstance(name, str) and name):
         manifests[f"{CLASS_PREFIX}{name}"] = _named("resource.k8s.io/v1", "DeviceClass", name)
+    cluster = snapshot.cluster
+    if isinstance(cluster, DeclaredCluster) and mapping(cluster.spec.kserve).get("apiVersion") == "v1alpha2":
+        name = "v1alpha2.serving.kserve.io"
+        manifests[KSERVE_API] = _named("apiregistration.k8s.io/v1", "APIService", name)
     return {
         key: {
             **composed_object(manifest, snapshot.provider_config, management=OBSERVE),
@@ -342,9 +348,11 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
             for key, observed_object in snapshot.observed.items()
             if key.startswith(CLASS_PREFIX)
         }
+        kserve = snapshot.observed.get(KSERVE_API)
         status["capabilities"] = {
             "gateway": presence(look(snapshot, GATEWAY)),
             "leaderWorkerSet": presence(look(snapshot, LEADER_WORKER_SET)),
+            **({"kserve": presence(kserve)} if kserve else {}),
             **({"deviceClasses": classes} if classes else {}),
         }
     elif "capabilities" in before and not isinstance(cluster, DeclaredCluster):

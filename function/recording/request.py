@@ -228,6 +228,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     "metadata": {**_METADATA, "labels": subtree},
     "spec": {
         **fields("celVersion", "stack"),
+        "kserve": fields("apiVersion"),
         "cluster": {"existing": {"gateway": fields("address")}},
         "taints": fields("key", "value", "effect"),
         "attributes": subtree,

@@ -1,7 +1,7 @@
 """KServe: one LLMInferenceService for a replica, in place of its workloads and its routing.
 
-Written for KServe v0.16 to v0.20, serving.kserve.io/v1alpha1. What its controller does decides what is
-written here:
+Written for KServe v0.16 to v0.20, serving.kserve.io/v1alpha1, and v1alpha2 on clusters that ask for it. What
+its controller does decides what is written here:
 
 - It lays presets (LLMInferenceServiceConfigs) under the spec, as a strategic merge: what is left out is the
   preset's, and empty is left out. So a container states its args, its probes and its shared memory itself.
@@ -11,6 +11,8 @@ written here:
   holds it back until the weights are loaded.
 - The size of a gang is `parallelism.pipeline`, or `data / dataLocal`. From v0.20 on a parallelism that only
   says what is off is refused, and presets stop a container by `exec`, beside which a `sleep` is refused.
+- In v1alpha2 labels and annotations of pods are fields of their engine. A Deployment selects its pods by all
+  labels, so those of single pods are for life (`snapshot.py`).
 - A route that is written out cannot be combined with `router.gateway`; it names its gateway itself.
 
 What is made of it on the cluster has the service's name with a suffix. The status of an LLMInferenceService
@@ -27,14 +29,15 @@ docs/kserve.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from function import gateway_api
+from function.api.declared_cluster import Scheduling
 from function.api.expressible import PORT, command_of, parallelism_of, stack_engine
-from function.api.model import condition_of, mapping, mappings
-from function.api.workload import WorkloadEngine, WorkloadMember
+from function.api.model import KSERVE_V1ALPHA2, condition_of, mapping, mappings
+from function.api.workload import PodMetadata, WorkloadEngine, WorkloadMember
 from function.boundary import Plain
 from function.fail_static import key_of, until_edited
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
@@ -57,7 +60,7 @@ from function.replica.state import (
 )
 from function.replica.workloads import ClaimTemplate
 
-API_VERSION = "serving.kserve.io/v1alpha1"
+API_VERSION, NEWER = "serving.kserve.io/v1alpha1", "serving.kserve.io/v1alpha2"
 KIND = "LLMInferenceService"
 POOL_GROUP = "inference.networking.x-k8s.io"
 MAIN = "main"
@@ -97,6 +100,8 @@ class KServeEngine:
     pod_specs: tuple[dict[str, Any], ...]
     """What is wanted of its pods, by member: the serving ones first."""
     resource: dict[str, Any]
+    pod_metadata: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The labels and annotations that the service has for its pods alone; none in v1alpha1."""
 
     @property
     def section(self) -> str:
@@ -123,7 +128,7 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     # Labels and annotations of the service are what KServe passes on to pods, of all engines alike.
     first, stamps = replica.engines[0].serving.template.metadata, cluster.scheduling
     labels, annotations = {**first.labels, **stamps.labels}, {**first.annotations, **stamps.annotations}
-    given = {field: value for field, value in (("labels", labels), ("annotations", annotations)) if value}
+    given = _stated(PodMetadata(labels=labels, annotations=annotations))
     head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {**metadata, **given}}
     key = key_of(names.SERVICE_KEY, head, snapshot.observed)
     running = mapping(snapshot.observed[key].manifest.get("spec")) if key in snapshot.observed else {}
@@ -168,10 +173,42 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
             replace(engine, pod_specs=tuple(map(_stopped_by_exec, engine.pod_specs))) for engine in engines
         )
     manifest = {**head, "spec": spec}
+    # Law C 6: what runs in one version is written in the other one when its pods are edited anyway.
+    before = snapshot.observed[key].manifest if key in snapshot.observed else {}
+    wants_newer = cluster.spec.dialect == KSERVE_V1ALPHA2
+    if wants_newer or before.get("apiVersion") == NEWER:
+        newer = _newer({**head, "metadata": {**metadata, **_stated(stamps)}}, spec, engines)
+        wanted, other = (newer, manifest) if wants_newer else (manifest, newer)
+        manifest = other if _template_of(before) == _template_of(other) else wanted
+        if manifest["apiVersion"] == NEWER:
+            engines = tuple(
+                replace(engine, pod_metadata=_stated(engine.engine.serving.template.metadata))
+                for engine in engines
+            )
     readiness = condition_query("Ready")
     resource = composed_object(manifest, cluster.provider_config, readiness=readiness, watch=config.watch)
     looks = {engine.key: _looked_at(snapshot, engine, key, manifest) for engine in engines}
     return KServeReplica(key, manifest, engines, {key: resource, **looks})
+
+
+def _stated(source: PodMetadata | Scheduling) -> dict[str, dict[str, str]]:
+    """Return labels and annotations, as far as there are some."""
+    return {
+        what: pairs
+        for what, pairs in (("labels", source.labels), ("annotations", source.annotations))
+        if pairs
+    }
+
+
+def _newer(
+    head: Mapping[str, Any], spec: Mapping[str, Any], engines: Sequence[KServeEngine]
+) -> dict[str, Any]:
+    """Return a service in v1alpha2, where what is said of the pods of an engine stands in its section."""
+    made = dict(spec)
+    for engine in engines:
+        stated = quoted(_stated(engine.engine.serving.template.metadata))
+        made |= {"prefill": {**made["prefill"], **stated}} if engine.section else stated
+    return {**head, "apiVersion": NEWER, "spec": made}
 
 
 def _looked_at(
@@ -442,8 +479,11 @@ def _runs(workload: ObservedObject, engine: KServeEngine) -> bool:
     spec = mapping((workload.remote or {}).get("spec"))
     group = mapping(spec.get("leaderWorkerTemplate"))
     templates = (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate"))
-    made = [mapping(template.get("spec")) for template in templates if isinstance(template, dict)]
-    return len(made) >= len(engine.pod_specs) and all(map(_carries, made, engine.pod_specs))
+    made = [template for template in templates if isinstance(template, dict)]
+    if not all(covers(mapping(template.get("metadata")), engine.pod_metadata) for template in made):
+        return False
+    pod_specs = [mapping(template.get("spec")) for template in made]
+    return len(made) >= len(engine.pod_specs) and all(map(_carries, pod_specs, engine.pod_specs))
 
 
 def _carries(pod: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -33,7 +33,7 @@ from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
 from function.api.inputs import WorkloadConfig, invalid_input
-from function.api.model import KSERVE, STANDARD, condition_of, mapping, mappings, plain_of
+from function.api.model import KSERVE, KSERVE_V1ALPHA2, STANDARD, condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION, BASE_LENGTH, NamespacedName, is_dns_label, is_dns_subdomain
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.text import one_line
@@ -211,10 +211,29 @@ def _unfit(
             text = f"This replica runs on the stack {stack}, its cluster now has {cluster.stack}"
             text += ": everything is kept as it is; delete the replica to have it placed anew"
             return Doubt("StackChanged", one_line(text))
-    in_the_way = obstacle(cluster.stack, pods_of(replica))
+    in_the_way = obstacle(cluster.spec.dialect, pods_of(replica)) or _relabelled(cluster, replica, observed)
     if in_the_way:
         return Doubt("StackCannotExpress", one_line(f"{in_the_way}; everything running is kept"))
     return None
+
+
+def _relabelled(cluster: WorkloadCluster, replica: Workload, observed: Mapping[str, ObservedObject]) -> str:
+    """Return which labels of running single pods an edit would change, where KServe selects pods by them.
+
+    KServe 0.20 makes them part of the selector of a Deployment, which the API server lets nobody change.
+    """
+    running = [one.manifest for key, one in observed.items() if names.what_of(key) == names.SERVICE]
+    if cluster.spec.dialect != KSERVE_V1ALPHA2 or not running:
+        return ""
+    labels, spec = (mapping(running[0].get(part)) for part in ("metadata", "spec"))
+    for engine in replica.engines:
+        section = mapping(spec.get("prefill")) if engine.phase == "Prefill" else spec
+        held = {**mapping(labels.get("labels")), **mapping(section.get("labels"))}
+        wanted = {**cluster.scheduling.labels, **engine.serving.template.metadata.labels}
+        changed = sorted(key for key in held.keys() | wanted.keys() if held.get(key) != wanted.get(key))
+        if changed and not engine.is_gang:
+            return f"{KSERVE}: engine {engine.name}: the label {changed[0]} of single pods is for life"
+    return ""
 
 
 def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:

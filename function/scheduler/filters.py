@@ -219,7 +219,7 @@ class StackExpresses:
     @classmethod
     def of(cls, inputs: SchedulingInput) -> StackExpresses | None:
         """Build it where some cluster has another stack, or the deployment brings a model."""
-        stacks = frozenset(map(attrgetter("spec.stack"), inputs.fleet.clusters.values()))
+        stacks = frozenset(map(attrgetter("spec.dialect"), inputs.fleet.clusters.values()))
         brings_model = "model" in (inputs.deployment.template.serving or {})
         return cls(inputs.deployment, stacks) if brings_model or stacks - {STANDARD} else None
 
@@ -231,14 +231,14 @@ class StackExpresses:
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster that can express no shape, with what is in the way of the first."""
-        if cluster.spec.stack not in self._closed:
+        if cluster.spec.dialect not in self._closed:
             return None
-        detail = self.obstacles[self._first, cluster.spec.stack]
+        detail = self.obstacles[self._first, cluster.spec.dialect]
         return Rejection(Reason.StackCannotExpress, detail=detail)
 
     def reject_shape(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
         """Reject one shape on a cluster that may express others."""
-        detail = self.obstacles.get((shape.name, cluster.spec.stack))
+        detail = self.obstacles.get((shape.name, cluster.spec.dialect))
         return Rejection(Reason.StackCannotExpress, detail=detail) if detail else None
 
 

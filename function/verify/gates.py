@@ -151,7 +151,7 @@ def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: Infer
         replica = Workload.parse({"metadata": {"name": "any"}, "spec": spec})
     except Malformed:  # The handler of replicas names it.
         return True
-    return not obstacle(cluster.spec.stack, pods_of(replica))
+    return not obstacle(cluster.spec.dialect, pods_of(replica))
 
 
 def compiles(deployment: ModelDeployment) -> bool:

@@ -249,6 +249,21 @@ def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None
     assert asked["capabilities"] == {"gateway": "Unknown", "leaderWorkerSet": "Present"}
 
 
+def test_the_version_of_kserve_is_looked_at_where_it_is_asked_for() -> None:
+    made = Case(cluster(), input={"publish": "Attributes"})
+    assert "see-kserve" not in made.answer().desired
+    made.cluster["spec"] |= {"stack": "KServe", "kserve": {"apiVersion": "v1alpha2"}}
+    first = made.answer()
+    manifest = first.desired["see-kserve"].resource["spec"]["forProvider"]["manifest"]
+    assert (manifest["kind"], manifest["metadata"]["name"]) == ("APIService", "v1alpha2.serving.kserve.io")
+    assert "kserve" not in first.status["capabilities"]
+    answered = {"conditions": [{"type": "Synced", "status": "True"}], "atProvider": {"manifest": manifest}}
+    made.observed = {"see-kserve": first.desired["see-kserve"].resource | {"status": answered}}
+    assert made.answer().status["capabilities"]["kserve"] == "Present"
+    made.cluster["spec"]["kserve"] = {"apiVersion": 7}
+    assert reason(made.answer(), "ClusterReady") == "ClusterRunning", "no fault of what is published"
+
+
 @pytest.mark.parametrize(
     ("of_pool", "of_class", "published", "why"),
     [

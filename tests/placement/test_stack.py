@@ -13,10 +13,10 @@ Plain = dict[str, Any]
 GPU = build.request("gpu", 1)
 
 
-def on_kserve(name: str) -> Plain:
+def on_kserve(name: str, **kserve: str) -> Plain:
     """Return a cluster that KServe serves on."""
     made = one(name, pools=[build.pool("p0", 4)])
-    made["spec"]["stack"] = "KServe"
+    made["spec"] |= {"stack": "KServe", **({"kserve": kserve} if kserve else {})}
     return made
 
 
@@ -35,6 +35,14 @@ def shaped(primary: list[Plain], other: list[Plain]) -> Plain:
     return made
 
 
+def labelled(replicas: int = 1, key: str = "team") -> Plain:
+    """Return a deployment whose pods have a label."""
+    made = asked(replicas, uri="hf://org/model")
+    [member] = made["spec"]["template"]["spec"]["engines"][0]["members"]
+    member["template"]["metadata"] = {"labels": {key: "ml"}}
+    return made
+
+
 STANDARD = one("z", pools=[build.pool("p0", 4)])
 TWO = [
     build.engine("main", [build.member(devices=[GPU])]),
@@ -45,6 +53,19 @@ CASES = [
     Case("KServe takes what it can express", [on_kserve("a")], asked(uri="hf://org/model"), ["a"]),
     Case("what it cannot goes elsewhere", [on_kserve("a"), STANDARD], asked(2), ["z", "z"]),
     Case("and nowhere, where there is no other", [on_kserve("a")], asked(), [], {"a": "StackCannotExpress"}),
+    Case("v1alpha1 has no labels of pods", [on_kserve("a")], labelled(), [], {"a": "StackCannotExpress"}),
+    Case(
+        "v1alpha2 has, and each cluster has its own version",
+        [on_kserve("a", apiVersion="v1alpha1"), on_kserve("b", apiVersion="v1alpha2")],
+        labelled(2),
+        ["b", "b"],
+    ),
+    Case(
+        "but for those by which pods are told apart",
+        [on_kserve("b", apiVersion="v1alpha2"), STANDARD],
+        labelled(key="llm-d.ai/role"),
+        ["z"],
+    ),
     Case(
         "a model that only KServe mounts goes nowhere else",
         [on_kserve("a"), STANDARD],

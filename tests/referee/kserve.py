@@ -376,6 +376,7 @@ def serving(made: Plain, **fields: Any) -> Plain:
 
 NEWER = "registry.example.com/vllm/vllm-openai:v9"
 HF = {"uri": "hf://org/m"}
+TEAM = "example.com/team"
 
 
 def cases() -> Iterator[tuple[str, Plain]]:
@@ -396,15 +397,53 @@ def cases() -> Iterator[tuple[str, Plain]]:
     yield "a long name", serving(build.replica(name="a" * 40), model=HF)
 
 
-def asked(replica: Plain, **config: Any) -> build.Scene:
-    """Return the scene of a replica on a cluster with KServe."""
+def on_kserve(api: str) -> Plain:
+    """Return the cluster, with the version of KServe's API in which services are written there."""
     pools = [{"name": pool, "className": "any", "nodeCount": NODES} for pool in POOLS]
-    on_kserve = build.cluster(*pools, stack="KServe")
-    return generate.unshared(build.Scene(replica, on_kserve, input=build.config(**config)))
+    return build.cluster(*pools, stack="KServe", kserve={"apiVersion": api})
 
 
-def live(name: str, scene: build.Scene, *, binds: bool) -> None:
-    """Create a replica; where its pods bind here, edit its image and scale it; delete it."""
+def asked(replica: Plain, api: str) -> build.Scene:
+    """Return the scene of a replica on a cluster with KServe; in v1alpha2 its pods have labels of its own."""
+    members = [member for engine in replica["spec"]["engines"] for member in engine["members"]]
+    for member in members if api == "v1alpha2" else ():
+        member["template"]["metadata"] = {"labels": {TEAM: "ml"}, "annotations": {"example.com/x": "{{ x }}"}}
+    return generate.unshared(build.Scene(replica, on_kserve(api), input=build.config()))
+
+
+def expect_bound(replica: Replica, count: int) -> None:
+    """Raise Unexpected unless so many pods have nodes of their pools, claims, and their labels."""
+    if not cluster.wait(lambda: len(replica.pods()) == count, 60):
+        raise Unexpected(f"{len(replica.pods())} of {count} pods")
+    if not cluster.wait(lambda: all(pod["spec"].get("nodeName") for pod in replica.pods()), 60):
+        raise Unexpected(f"pods wait: {[pod['status'].get('conditions') for pod in replica.pods()]}")
+    for pod in replica.pods():
+        pool = pod["spec"]["nodeSelector"]["modelplane.ai/pool"]
+        node, claims = pod["spec"]["nodeName"], pod["status"].get("resourceClaimStatuses")
+        if not node.startswith(pool) or not claims:
+            raise Unexpected(f"{pod['metadata']['name']} is on {node}, its claims are {claims}")
+        [asked_for] = {
+            member["template"].get("metadata", {}).get("labels", {}).get(TEAM)
+            for engine in replica.scene.replica["spec"]["engines"]
+            for member in engine["members"]
+        }
+        if pod["metadata"]["labels"].get(TEAM) != asked_for:
+            raise Unexpected(f"{pod['metadata']['name']} has the labels {pod['metadata']['labels']}")
+
+
+def move(replica: Replica, then: Plain) -> None:
+    """Let the cluster ask for another version of the API. Raises Unexpected where that changes what runs."""
+    before = replica.applied["model-serving"]
+    replica.scene = replica.scene.but(cluster=then)
+    if not is_true(replica.step(), "ModelUpdated") or replica.applied["model-serving"] != before:
+        raise Unexpected("what runs is written anew for another version of the API")
+
+
+def live(name: str, scene: build.Scene, *, binds: bool, then: Plain | None = None) -> None:
+    """Create a replica; where its pods bind here, edit its image and scale it; delete it.
+
+    `then`: its cluster as it is from before the edit on.
+    """
     replica = Replica(scene)
     try:
         if "model-serving" not in replica.step().desired:
@@ -414,17 +453,11 @@ def live(name: str, scene: build.Scene, *, binds: bool) -> None:
         count = wanted_pods(scene.replica)
         if not binds:
             return
-        if not cluster.wait(lambda: len(replica.pods()) == count, 60):
-            raise Unexpected(f"{len(replica.pods())} of {count} pods")
-        if not cluster.wait(lambda: all(pod["spec"].get("nodeName") for pod in replica.pods()), 60):
-            raise Unexpected(f"pods wait: {[pod['status'].get('conditions') for pod in replica.pods()]}")
-        for pod in replica.pods():
-            pool = pod["spec"]["nodeSelector"]["modelplane.ai/pool"]
-            node, claims = pod["spec"]["nodeName"], pod["status"].get("resourceClaimStatuses")
-            if not node.startswith(pool) or not claims:
-                raise Unexpected(f"{pod['metadata']['name']} is on {node}, its claims are {claims}")
+        expect_bound(replica, count)
         replica.until(lambda answer: is_true(answer, "ModelReady"), "ModelReady")
         replica.until(lambda answer: is_true(answer, "ModelUpdated"), "ModelUpdated")
+        if then is not None:
+            move(replica, then)
         made = copy.deepcopy(replica.scene.replica)
         images = [
             container
@@ -464,6 +497,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scenes", type=int, default=20, help="random replicas beside the cases")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument(
+        "--api",
+        choices=("v1alpha1", "v1alpha2", "moves"),
+        default="v1alpha1",
+        help="the version of its API on the cluster; moves: v1alpha2 from before the edit on",
+    )
     parser.add_argument("--only", help="the case of this name alone")
     parser.add_argument("--keep-going", action="store_true", help="ask all of them, whatever differs")
     options = parser.parse_args()
@@ -474,18 +513,21 @@ def main() -> int:
     counted: Counter[str] = Counter()
     say = functools.partial(print, flush=True)
     with cluster.started(), controller(options.folder):
+        api = "v1alpha2" if options.api == "v1alpha2" else "v1alpha1"
         questions: list[tuple[str, build.Scene, bool]] = [
-            (name, asked(replica), True) for name, replica in cases() if options.only in (None, name)
+            (name, asked(replica, api), True) for name, replica in cases() if options.only in (None, name)
         ]
         seed = options.first
         while len(questions) < options.scenes + 8 and options.only is None:
-            if (scene := drawn(seed)) is not None:
+            if (scene := drawn(seed)) is not None and scene.cluster is not None:
+                scene.cluster["spec"]["kserve"] = {"apiVersion": api}
                 questions.append((f"seed {seed}", scene, False))
             seed += 1
         for name, scene, binds in questions:
             begun = time.monotonic()
             try:
-                live(name, scene, binds=binds)
+                then = on_kserve("v1alpha2") if options.api == "moves" else None
+                live(name, scene, binds=binds, then=then)
             except (Unexpected, AssertionError, cluster.RefusedByServer) as difference:
                 counted["differ"] += 1
                 say(f"DIFFERS {name}: {str(difference)[:1500]}")

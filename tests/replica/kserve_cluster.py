@@ -92,14 +92,18 @@ def workloads(service: Plain, stage: str = "available") -> dict[tuple[str, str],
         kind = "LeaderWorkerSet" if "worker" in pods else "Deployment"
         name = f"{service['metadata']['name']}-kserve{'-mn' if 'worker' in pods else ''}{role}"
         assert len(name) <= (46 if "worker" in pods else 63)
-        labels = {"app.kubernetes.io/name": service["metadata"]["name"]}
+        labels = {"app.kubernetes.io/name": service["metadata"]["name"], **section.get("labels", {})}
+        metadata_of_pods = {
+            "labels": labels,
+            "annotations": _template(section.get("annotations", {}), service),
+        }
         if kind == "Deployment":
-            spec: Plain = {"template": {"metadata": {"labels": labels}, "spec": pods["template"]}}
+            spec: Plain = {"template": {"metadata": metadata_of_pods, "spec": pods["template"]}}
         else:
             group = {
                 "size": size(section["parallelism"]),
-                "leaderTemplate": {"metadata": {"labels": labels}, "spec": pods["template"]},
-                "workerTemplate": {"metadata": {"labels": labels}, "spec": pods["worker"]},
+                "leaderTemplate": {"metadata": metadata_of_pods, "spec": pods["template"]},
+                "workerTemplate": {"metadata": metadata_of_pods, "spec": pods["worker"]},
             }
             spec = {"leaderWorkerTemplate": group}
         metadata = {"name": name, "namespace": service["metadata"]["namespace"]}

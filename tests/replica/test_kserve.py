@@ -257,6 +257,123 @@ def test_what_runs_is_not_restarted_for_a_newer_spelling() -> None:
     assert "parallelism" not in after, "an edit restarts the pods anyway"
 
 
+# -------------------------------------------------------------------------------- another version of its API
+
+
+NEWER = cluster(stack="KServe", kserve={"apiVersion": "v1alpha2"})
+
+
+def labelled(scene: Scene, **labels: str) -> Scene:
+    """Return a scene whose pods have labels, and an annotation that a template would read."""
+    made = copy.deepcopy(scene.replica)
+    for one in (one for item in made["spec"]["engines"] for one in item["members"]):
+        one["template"]["metadata"] = {"labels": labels, "annotations": {"example.com/a": "{{ x }}"}}
+    return scene.but(replica=made)
+
+
+def in_the_older(manifest: Plain) -> Plain:
+    """Return a service in v1alpha1, without what only v1alpha2 has."""
+    made = copy.deepcopy(manifest)
+    for _, section in kserve_cluster.sections(made["spec"]):
+        for what in ("labels", "annotations"):
+            section.pop(what, None)
+    return made | {"apiVersion": "serving.kserve.io/v1alpha1"}
+
+
+@pytest.mark.parametrize("base", [SINGLE, GANG, APART], ids=["pod", "gang", "apart"])
+def test_in_v1alpha2_pods_have_the_labels_of_their_engine(base: Scene) -> None:
+    older = service(base)
+    made = service(labelled(base.but(cluster=NEWER), team="ml"))
+    assert made["apiVersion"] == "serving.kserve.io/v1alpha2"
+    assert in_the_older(made) == older, "the rest is the same in both"
+    for _, section in kserve_cluster.sections(made["spec"]):
+        assert section["labels"] == {"team": "ml"}
+        assert section["annotations"] == {"example.com/a": "{{`{{`}} x }}"}, "KServe reads it as a template"
+    assert run(labelled(base, team="ml")).reason("ModelAccepted") == "StackCannotExpress"
+
+
+@pytest.mark.parametrize(
+    ("reason", "metadata", "said"),
+    [
+        (
+            "KServe's own",
+            {"labels": {"app.kubernetes.io/name": "x"}},
+            "keeps labels like app.kubernetes",
+        ),
+        (
+            "its router's",
+            {"annotations": {"serving.kserve.io/x": "y"}},
+            "keeps annotations like serving",
+        ),
+        ("of the leader alone", {"labels": {"team": "ml"}}, "gives all pods of an engine the same labels"),
+    ],
+)
+def test_what_v1alpha2_cannot_express(reason: str, metadata: Plain, said: str) -> None:
+    made = copy.deepcopy(PIPELINE)
+    made["spec"]["engines"][0]["members"][0]["template"]["metadata"] = metadata
+    status, name, message = run(Scene(made, NEWER)).conditions["ModelAccepted"]
+    assert (status, name) == (False, "StackCannotExpress"), reason
+    assert said in message, reason
+
+
+@pytest.mark.parametrize("base", [SINGLE, GANG], ids=["pod", "gang"])
+@pytest.mark.parametrize("pair", [(KSERVE, NEWER), (NEWER, KSERVE)], ids=["on", "back"])
+def test_what_runs_keeps_its_version_until_its_pods_are_edited(
+    base: Scene, pair: tuple[Plain, Plain]
+) -> None:
+    """Law C 6, and the pods of an edit are up to date only when those of the new words are seen."""
+    first, second = pair
+    before = run(base.but(cluster=first))
+    runs = base.but(cluster=second, observed=applied(before))
+    assert run(runs).desired[SERVICE] == before.desired[SERVICE]
+    assert run(runs).reason("ModelUpdated") == "UpToDate"
+    scaled = copy.deepcopy(base.replica)
+    scaled["spec"]["engines"][0]["copies"] = 5
+    kept = manifests(run(runs.but(replica=scaled)))[SERVICE]
+    assert kept["spec"]["replicas"] == 5
+    assert kept["apiVersion"] == service(base.but(cluster=first))["apiVersion"]
+    rolled = edited(runs)
+    after = run(rolled)
+    assert manifests(after)[SERVICE]["apiVersion"] == service(base.but(cluster=second))["apiVersion"]
+    assert after.reason("ModelUpdated") == "Updating"
+    assert run(rolled.but(observed=applied(after))).reason("ModelUpdated") == "UpToDate"
+
+
+def test_an_edit_of_labels_rolls_a_gang_and_is_refused_of_single_pods() -> None:
+    """KServe 0.20 selects the pods of a Deployment by all of their labels, and no selector can be edited."""
+    before = labelled(GANG.but(cluster=NEWER), team="ml")
+    observed = applied(run(before))
+    asked = labelled(before, team="search").but(observed=observed)
+    answer = run(asked)
+    assert manifests(answer)[SERVICE]["spec"]["labels"] == {"team": "search"}
+    unseen = {**applied(answer), "see-serving-main": observed["see-serving-main"]}
+    assert run(asked.but(observed=unseen)).reason("ModelUpdated") == "Updating", (
+        "the pods are those of before"
+    )
+    assert run(asked.but(observed=applied(answer))).reason("ModelUpdated") == "UpToDate"
+
+    pod = labelled(SINGLE.but(cluster=NEWER), team="ml")
+    observed = applied(run(pod))
+    refused = run(labelled(pod, team="search").but(observed=observed))
+    assert refused.reason("ModelAccepted") == "StackCannotExpress"
+    assert "engine main: the label team of single pods is for life" in refused.conditions["ModelAccepted"][2]
+    assert refused.desired[SERVICE]["spec"] == observed[SERVICE]["spec"], "what runs goes on"
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_every_service_in_v1alpha2_runs_what_is_wanted(number: int) -> None:
+    """Valid against the schema of v1alpha1, but for labels and annotations, which that one does not have."""
+    for seed in batch(number, quick=100, gate=1_000):
+        scene = labelled(generate.kserve_scene(seed), team="ml")
+        assert scene.cluster is not None, seed
+        scene.cluster["spec"]["kserve"] = {"apiVersion": "v1alpha2"}
+        made = manifests(run(scene))[SERVICE]
+        assert not schemas.findings(in_the_older(made)), seed
+        assert not list(kserve_cluster.refused(made)), seed
+        workloads = kserve_cluster.workloads(made)
+        kserve_cluster.runs_what_is_wanted(scene.replica["spec"], workloads, made["metadata"]["name"], seed)
+
+
 # ------------------------------------------------------------------------------------------------ conditions
 
 

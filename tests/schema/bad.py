@@ -453,6 +453,9 @@ BAD = [
         "never changes",
         made("InferenceCluster"),
     ),
+    bad(
+        "InferenceCluster", "spec.kserve", {"apiVersion": "v1"}, "is not one of", "a version there is not yet"
+    ),
     Case(
         "pod labels that KServe does not pass on",
         "InferenceCluster",
