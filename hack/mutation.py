@@ -1,16 +1,22 @@
 """A pytest plugin: do the tests notice when a rule is broken? `make mutants` starts it.
 
-pytest collects once. For every mutant a process is forked in which the function runs the mutant's code; in it
-the tests that reach the function run, the fastest first, until one fails or SECONDS are over: a mutant that
-is found by nothing but a long random test lacks a test that says its rule. Every memory of `function` is
-cleared before each test, because a mutant that hides behind a warm cache would look as if no test minded it.
-What no test reaches may have run before all tests, when it was imported: for such a mutant everything is
-imported again, and all tests run.
+pytest collects once, and every test runs once under coverage's tracer, which says the lines it reaches. For
+every mutant a process is forked in which the function runs the mutant's code; in it the tests that reach the
+changed line run, the fastest first, until one fails or SECONDS are over: a mutant that is found by nothing
+but a long random test lacks a test that says its rule. Every memory of `function` is cleared before each
+test, because a mutant that hides behind a warm cache would look as if no test minded it. What no test reaches
+may have run before all tests, when it was imported: for such a mutant everything is imported again, and all
+tests run.
+
+A journal takes what became of each mutant at once, so that a run that was stopped goes on where it was. A
+mutant is told there by the text of its function: what was edited since is tried again.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
+import hashlib
 import os
 import pickle
 import random
@@ -22,8 +28,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import coverage
 import pytest
 from _pytest.runner import runtestprotocol
 
@@ -31,14 +39,13 @@ from hack.mutants import broken, mutants, running, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import CodeType
 
     from hack.mutants import Mutant
 
 Key = tuple[str, str]
 
 SECONDS = 6.0
-"""Processor time of the tests that may look at one mutant, measured while every call is watched."""
+"""Processor time of the tests that may look at one mutant, measured while every line is watched."""
 MEMORY = 4 * 2**30
 """Bytes a mutant may take: some never stop."""
 LEFT_OUT = (
@@ -50,12 +57,18 @@ LEFT_OUT = (
 """They start processes, or watch which lines run."""
 
 
+IMPORTED = coverage.Coverage(data_file=None, config_file=False, source_pkgs=["function"])
+"""Which lines run before all tests."""
+IMPORTED.start()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Take what `make mutants` passes on."""
-    parser.addoption("--mutants", help="of which functions: function.scheduler.*")
+    parser.addoption("--mutants", help="of which functions: function.cel.*,function.routing.*")
     parser.addoption("--sample", type=int, default=0, help="how many, 0 for all")
     parser.addoption("--seed", type=int, default=1, help="of the sample")
-    parser.addoption("--again", help="a report: only those that survived there")
+    parser.addoption("--again", help="a report or a journal: only those that survived there")
+    parser.addoption("--journal", help="a file of what became of mutants: go on there")
     parser.addoption("--jobs", type=int, default=2, help="processes at a time")
     parser.addoption("--seconds", type=float, default=SECONDS, help="of tests that may look at one mutant")
 
@@ -72,18 +85,29 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     options = session.config.option
     if not options.mutants:
         return None
-    candidates = _worth_trying(mutants(options.mutants))
-    drawn = candidates
-    if options.again:
-        report = _without_lines(Path(options.again).read_text(encoding="utf-8"))
-        drawn = [mutant for mutant in candidates if f": {_without_lines(str(mutant))}\n" in report]
-    elif 0 < options.sample < len(candidates):
-        drawn = random.Random(options.seed).sample(candidates, options.sample)  # noqa: S311  # A sample, not a secret.
-    reach = _reached(session.items, {mutant.key for mutant in candidates}, options.seconds)
-    trial = Trial(reach, options.jobs, session.config.args)
-    trial.run(sorted(drawn, key=lambda mutant: (mutant.key, mutant.line)))
-    _say(trial.report(len(candidates)))
+    IMPORTED.stop()
+    journal = Journal(Path(options.journal)) if options.journal else None
+    trial = Trial(_reached(session.items, options.seconds), options.jobs, session.config.args, journal)
+    gc.collect()
+    gc.freeze()
+    everything = 0
+    for pattern in options.mutants.split(","):
+        candidates = _worth_trying(mutants(pattern))
+        everything += len(candidates)
+        trial.run(_drawn(candidates, options))
+    _say(trial.report(everything))
     return True
+
+
+def _drawn(candidates: list[Mutant], options: Any) -> list[Mutant]:
+    if options.again:
+        report = Path(options.again).read_text(encoding="utf-8").splitlines()
+        survivors = {_without_lines(line).split(": ", 1)[-1] for line in report if " killed: " not in line}
+        return [mutant for mutant in candidates if _without_lines(str(mutant)) in survivors]
+    if not 0 < options.sample < len(candidates):
+        return candidates
+    drawn = random.Random(options.seed).sample(candidates, options.sample)  # noqa: S311  # A sample, not a secret.
+    return sorted(drawn, key=lambda mutant: (mutant.key, mutant.line))
 
 
 def _without_lines(text: str) -> str:
@@ -108,20 +132,46 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
+def _name(mutant: Mutant) -> str:
+    """Return what a journal calls a mutant, wherever its function stands."""
+    return hashlib.sha256(f"{mutant.key} {mutant.source}".encode()).hexdigest()[:16]
+
+
+class Journal:
+    """What became of the mutants that were tried, a line for each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.settled: dict[str, str] = {}
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            name, _, rest = line.partition(" ")
+            self.settled[name] = rest.partition(":")[0]
+
+    def note(self, mutant: Mutant, kind: str) -> None:
+        """Write down what became of a mutant."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{_name(mutant)} {kind}: {mutant}\n")
+
+
 @dataclass
 class Reach:
-    """Which tests reach which function, and how long each takes."""
+    """Which tests reach which line of a function, and how long each takes."""
 
     items: dict[str, pytest.Item]
-    tests: dict[Key, set[str]]
+    tests: dict[str, dict[int, list[str]]]
+    """By file and line."""
     seconds: dict[str, float]
     failed: list[str]
     limit: float
 
-    def of(self, key: Key) -> list[str]:
-        """Return the tests to try, the fastest first."""
-        chosen, spent = [], 0.0
-        for name in sorted(self.tests.get(key, ()), key=self.seconds.__getitem__):
+    def of(self, mutant: Mutant, first: set[str]) -> list[str]:
+        """Return the tests to try, the fastest first; of the whole function if none reaches the line."""
+        file, lines = _place(mutant)
+        reached = self.tests.get(file, {})
+        lines = {mutant.line} if mutant.line in reached else lines
+        tests = {name for line in lines for name in reached.get(line, ())}
+        spent, chosen = 0.0, list[str]()
+        for name in sorted(tests, key=lambda name: (name not in first, self.seconds[name])):
             spent += self.seconds[name]
             if chosen and spent > self.limit:
                 break
@@ -129,33 +179,47 @@ class Reach:
         return chosen
 
 
-def _reached(items: list[pytest.Item], keys: set[Key], limit: float) -> Reach:
+def _reached(items: list[pytest.Item], limit: float) -> Reach:
     """Run every test once, in a process of its own, and watch."""
-    tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
+    tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items))))  # noqa: S301
     for name in failed:
         _say(f"left out, because it fails by itself: {name}")
     return Reach({item.nodeid: item for item in items}, tests, seconds, failed, limit)
 
 
 def _watched(
-    items: list[pytest.Item], keys: set[Key]
-) -> tuple[dict[Key, set[str]], dict[str, float], list[str]]:
-    watched = {id(function.__code__): key for key in keys if (function := running(key))}
-    tests: dict[Key, set[str]] = defaultdict(set)
-    seconds, failed = {}, []
+    items: list[pytest.Item],
+) -> tuple[dict[str, dict[int, list[str]]], dict[str, float], list[str]]:
+    seconds, failed = {}, [""]
+    watch = coverage.Coverage(data_file=None, config_file=False, source_pkgs=["function"])
+    watch.start()
     for item in items:
-        executed: set[int] = set()
+        watch.switch_context(item.nodeid)
         start = time.process_time()
-        sys.settrace(lambda frame, _, __, executed=executed: executed.add(id(frame.f_code)))
         passed = _passes(item)
-        sys.settrace(None)
         seconds[item.nodeid] = time.process_time() - start
         if not passed:
             failed.append(item.nodeid)
-            continue
-        for code in executed & watched.keys():
-            tests[watched[code]].add(item.nodeid)
-    return dict(tests), seconds, failed
+    watch.stop()
+    tests: dict[str, dict[int, list[str]]] = {}
+    for file in watch.get_data().measured_files():
+        reached = watch.get_data().contexts_by_lineno(file)
+        left = {line: [name for name in names if name not in failed] for line, names in reached.items()}
+        tests[file] = {line: names for line, names in left.items() if names}
+    return tests, seconds, failed[1:]
+
+
+def _place(mutant: Mutant) -> tuple[str, set[int]]:
+    """Return the file of a function, and its lines without those of its head."""
+    function = running(mutant.key)
+    if function is None:
+        raise RuntimeError(f"not there any more: {mutant}")
+    return function.__code__.co_filename, _lines(function.__code__)
+
+
+def _lines(code: CodeType) -> set[int]:
+    lines = {line for _, _, line in code.co_lines() if line and line > code.co_firstlineno}
+    return lines.union(*(_lines(const) for const in code.co_consts if isinstance(const, CodeType)))
 
 
 def _passes(item: pytest.Item) -> bool:
@@ -209,14 +273,18 @@ class Trial:
     reach: Reach
     jobs: int
     folders: list[str]
+    journal: Journal | None = None
     under_way: dict[int, tuple[Mutant, int]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     killers: dict[Key, list[str]] = field(default_factory=lambda: defaultdict(list))
     """The tests that found a mutant of the function before, the latest last."""
 
     def run(self, drawn: list[Mutant]) -> None:
-        """Try them."""
+        """Try those that the journal does not tell of."""
         for mutant in drawn:
+            if self.journal and (kind := self.journal.settled.get(_name(mutant))):
+                self.kinds[kind] += 1
+                continue
             while len(self.under_way) >= self.jobs:
                 self._wait()
             child = Child.started(self._work(mutant))
@@ -225,15 +293,15 @@ class Trial:
             self._wait()
 
     def _work(self, mutant: Mutant) -> Callable[[], bytes]:
-        items = [self.reach.items[name] for name in self._tests(mutant.key)]
+        killers = set(list(dict.fromkeys(reversed(self.killers[mutant.key])))[:5])
+        items = [self.reach.items[name] for name in self.reach.of(mutant, killers)]
         if items:
             return functools.partial(_try, mutant, items, self.reach.seconds)
+        file, lines = _place(mutant)
+        if lines.isdisjoint(IMPORTED.get_data().lines(file) or ()):
+            return lambda: b"reached by no test"
         seconds = sum(self.reach.seconds.values())
         return functools.partial(_try_import, mutant, self.folders, self.reach.failed, seconds)
-
-    def _tests(self, key: Key) -> list[str]:
-        first = list(dict.fromkeys(reversed(self.killers[key])))[:5]
-        return [*first, *(name for name in self.reach.of(key) if name not in first)]
 
     def _wait(self) -> None:
         process, _ = os.wait()
@@ -247,6 +315,8 @@ class Trial:
 
     def _settle(self, mutant: Mutant, kind: str) -> None:
         self.kinds[kind] += 1
+        if self.journal:
+            self.journal.note(mutant, kind)
         if kind not in ("killed", "did not end"):
             _say(f"{kind}: {mutant}")
 
@@ -270,7 +340,7 @@ def _try(mutant: Mutant, items: list[pytest.Item], seconds: dict[str, float]) ->
 
 
 def _limit(seconds: float) -> None:
-    limit = int(10 + 3 * seconds)
+    limit = int(4 + 3 * seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
