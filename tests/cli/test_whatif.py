@@ -132,6 +132,16 @@ def test_a_drain_without_room_is_stuck_and_says_why(tmp_path: Path) -> None:
     assert "insufficient nodes" in ran.out
 
 
+def test_an_object_that_cannot_be_read_hides_no_change_of_the_others(tmp_path: Path) -> None:
+    unreadable = build.deployment("other", 1)
+    unreadable["spec"]["replicas"] = "two"
+    path = write(tmp_path / "f.yaml", [*_two_clusters(nodes=1), unreadable])
+    ran = run("whatif", path, "--drain", "east", "-o", "json")
+    chat = next(entry for entry in ran.data["deployments"] if entry["deployment"].endswith("/chat"))
+    assert ran.code == 1, "something cannot be read"
+    assert (chat["worse"], chat["before"]["placed"], chat["after"]["placed"]) == (True, 2, 1)
+
+
 def test_added_nodes_unstick_it(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _two_clusters(nodes=1))
     ran = run("whatif", path, "--drain", "east", "--add-nodes", "west/h100=1")

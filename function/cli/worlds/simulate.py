@@ -451,7 +451,7 @@ def forecast_both(
     for change in changes:
         edited = change.apply(edited)
     changed = taken(edited, origin, quietly=quietly, needs=FLEET)
-    start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
+    start = taken(manifests, quietly=True, needs=FLEET)
     before = settle(replace(start.world, memo=changed.world.memo))
     after = settle(changed.world)
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
