@@ -56,6 +56,10 @@ COMMANDS = {
 
 
 def _say_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form
+    """Print the version of the installed package, and end.
+
+    A tree that is not installed has none, and says so.
+    """
     if not value or context.resilient_parsing:
         return
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - reads mail headers

@@ -108,6 +108,7 @@ class Manual(click.Command):
 
 
 def _parameter(row: dict[str, Any]) -> click.Parameter:
+    """Build a parameter from its row, as far as a shell needs it: names, type, choices."""
     kind = row["type"]
     types = {"choice": click.Choice(row.get("choices", ())), "path": click.Path(allow_dash=True)}
     completes = row.get("completes")
@@ -144,6 +145,7 @@ INTERRUPTED = 130
 
 
 def _asks_for_help(args: list[str]) -> bool:
+    """Tell whether a manual page is asked for; behind `--` every word is an argument."""
     options = args[: args.index("--")] if "--" in args else args
     return any(word in HELP for word in options[1:])
 
@@ -174,7 +176,11 @@ class Group(click.Group):
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; where a shell completes, take its stand-in instead."""
+        """Import a command; where a shell completes, take its stand-in instead.
+
+        A module of an extra that is not installed is named with the command that installs it. Any other
+        missing module is a fault of ours, and is raised.
+        """
         if ctx.resilient_parsing:
             return light(cmd_name)
         lazy = self._lazy.get(cmd_name)
@@ -193,7 +199,10 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a name that is none of them is answered with the nearest."""
+        """Find the command; a name that is none of them is answered with the nearest.
+
+        A manual page is answered from the table: the module of the command is not imported for it.
+        """
         if args and args[0] not in self._lazy and not args[0].startswith("-"):
             from function.cli.bad_input import closest  # noqa: PLC0415 - only for an error
 
@@ -226,7 +235,11 @@ class Group(click.Group):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **more: Any) -> Any:
-        """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""
+        """Run the program; a reader that has read enough (`| head`) ends the output, not the program.
+
+        The standard streams are replaced for as long as the program runs, and put back for whoever called
+        it. A full disk is reported at the end, with the exit code of bad input.
+        """
         streams, thresholds = (sys.stdout, sys.stderr), gc.get_threshold()
         out, errors = map(Patient, streams)
         sys.stdout, sys.stderr = out, errors
@@ -274,6 +287,11 @@ class Patient:
         self._unless_closed(self._stream.flush)
 
     def _unless_closed(self, write: Callable[..., object], *text: str) -> None:
+        """Write to the stream, or into nothing once its reader has left.
+
+        The stream is then turned to /dev/null for good. Python flushes it once more when it ends, and would
+        complain.
+        """
         try:
             write(*text)
         except OSError as error:
@@ -296,6 +314,8 @@ def _exit_codes() -> Iterator[None]:
     """End with the codes of this program where click has others, which would read as an answer.
 
     Wrong usage is bad input. Ctrl-c ends without a word: click's own 1 would be bad input.
+
+    A long message is wrapped here: click leaves it to the terminal, which would break it within words.
     """
     try:
         yield

@@ -17,6 +17,7 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,11 @@ _OBJECT_AT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>:? ?")
 
 
 def refusal(error: Exception, where: str, verb: str, resource: Resource, namespace: str) -> BadInput:
-    """Say what kept a resource from being read."""
+    """Say what kept a resource from being read.
+
+    Each status has another remedy: new credentials, a role, an installation, or more time. Those that are
+    not known are passed on as the server says them.
+    """
     status = _status(error)
     what = f"{verb} {resource.name}{f' in namespace {namespace}' if namespace else ''}"
     if status == UNAUTHORIZED:
@@ -197,7 +202,11 @@ class ControlPlane:
     """One control plane. Raises BadInput when it cannot be connected to, or does not answer."""
 
     def __init__(self, target: Target) -> None:
-        """Find the credentials; nothing is sent yet."""
+        """Find the credentials; nothing is sent yet.
+
+        A server that is busy is asked again, as kubectl does; one that cannot be reached is not, as
+        somebody waits.
+        """
         kubernetes, urllib3 = _modules()
         configuration, self.title, self.namespace = _configured(kubernetes, target)
         configuration.retries = urllib3.Retry(
@@ -226,7 +235,14 @@ class ControlPlane:
         return listed if listed is not None else []
 
     def served(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject] | None:
-        """List a kind as `objects` does; None where it is not served and need not be."""
+        """List a kind as `objects` does; None where it is not served and need not be.
+
+        A server forgets where a long list was to be continued (410): the list then begins anew, a few
+        times.
+
+        Raises:
+            BadInput: with the resource, the reason and the remedy.
+        """
         version = f"{resource.group}/{resource.version}".lstrip("/")
         for again in reversed(range(RESTARTS)):
             try:
@@ -261,6 +277,7 @@ class ControlPlane:
         return deployment, self.objects(REPLICAS, namespace, f"{DEPLOYMENT_LABEL}={name}")
 
     def _pages(self, resource: Resource, namespace: str, labels: str) -> Iterator[JsonObject]:
+        """Yield the pages of a list; each names the place where the next begins."""
         token = ""
         while True:
             page = self._page(resource, namespace, labels, token)
@@ -270,6 +287,7 @@ class ControlPlane:
                 return
 
     def _page(self, resource: Resource, namespace: str, labels: str, token: str) -> JsonObject:
+        """Ask for one page of a kind, in all namespaces or in one."""
         paging = {"limit": PAGE, **({"_continue": token} if token else {})}
         chosen = {"label_selector": labels} if labels else {}
         more = {**paging, **chosen, "_request_timeout": self._timeout}
@@ -304,7 +322,13 @@ def _modules() -> tuple[Any, Any]:
 
 
 def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
-    """The client's configuration, what to call the control plane, and the context's namespace."""
+    """The client's configuration, what to call the control plane, and the context's namespace.
+
+    In a pod the service account counts, unless a context or a kubeconfig is named.
+
+    Raises:
+        BadInput: where no kubeconfig is there, or one that the client cannot read.
+    """
     configuration = kubernetes.client.Configuration()
     config = kubernetes.config
     where = target.kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
@@ -335,29 +359,22 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
     return configuration, f"context {context['name']}", namespace
 
 
-class _Said(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line."""
-        self.messages.append(record.getMessage())
+MOST_LOGGED = 100
+"""Errors of the client that are kept while credentials are looked for, of which the first is shown."""
 
 
 @contextmanager
 def _credentials(where: str) -> Iterator[None]:
     """Raise what the client only logs: where an exec plugin fails, it goes on without credentials."""
-    said, root = _Said(), logging.getLogger()
-    root.addHandler(said)
+    logged, root = BufferingHandler(MOST_LOGGED), logging.getLogger()
+    logged.setLevel(logging.ERROR)
+    root.addHandler(logged)
     try:
         yield
     finally:
-        root.removeHandler(said)
-    if said.messages:
-        raise BadInput(f"{where}: no credentials: {' '.join(said.messages[0].split())}")
+        root.removeHandler(logged)
+    if logged.buffer:
+        raise BadInput(f"{where}: no credentials: {' '.join(logged.buffer[0].getMessage().split())}")
 
 
 def _context(config: Any, where: str, wanted: str) -> JsonObject:
@@ -385,7 +402,11 @@ def identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
 
 
 def newest(cluster: ControlPlane, resources: Iterable[Resource]) -> list[JsonObject] | None:
-    """The objects of a kind in the first of some versions that is served; None where none is."""
+    """The objects of a kind in the first of some versions that is served; None where none is.
+
+    Kinds of Dynamic Resource Allocation are served in other versions from release to release; the first of
+    `resources` is the newest.
+    """
     served = (cluster.served(resource) for resource in resources)
     return next((listed for listed in served if listed is not None), None)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from function.cli.live import Target
+
 FINE, FINDINGS = 0, 2
 """Exit codes: all is well; the answer is not the one hoped for. BAD_INPUT is the third."""
 
@@ -77,14 +79,15 @@ class Names:
         return [CompletionItem(title) for title in sorted(titles) if title.startswith(incomplete)]
 
     def _identities(self, context: click.Context) -> list[tuple[str, str]]:
+        """Namespace and name of all objects that may be meant. Raises BadInput."""
         # While an option waits for its value, click has not told the arguments apart yet.
         given = context.params.get("files") or context.args
         if not given:
-            from function.cli.live import ControlPlane, Target, identities  # noqa: PLC0415 - as above
+            from function.cli.live import ControlPlane, identities  # noqa: PLC0415 - as above
 
             context_name, kubeconfig = (context.params.get(name) or "" for name in ("context", "kubeconfig"))
             # Asked for no longer than somebody waits.
-            plane = ControlPlane(Target(context_name, kubeconfig, COMPLETION_SECONDS))
+            plane = ControlPlane(_target(context_name, kubeconfig, COMPLETION_SECONDS))
             listed = identities(plane, self.kind)
             with suppress(BadInput):  # A role may allow the one kind and not the other.
                 listed += identities(plane, self.also) if self.also else []
@@ -93,6 +96,13 @@ class Names:
 
         manifests = load([path for path in given if Path(path).exists()], checked=False)
         return [manifest.identity for kind in (self.kind, self.also) for manifest in manifests[kind]]
+
+
+def _target(context: str, kubeconfig: str, seconds: float) -> Target:
+    """The control plane that options name; nothing is read of it yet."""
+    from function.cli.live import Target  # noqa: PLC0415 - to start and to complete, it is not needed
+
+    return Target(context, kubeconfig, seconds)
 
 
 _FLEET_PARAMETERS = (
@@ -121,7 +131,10 @@ def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
 def reads_control_plane(
     command: Callable[..., Any], parameters: Iterable[Callable[..., Any]] = _FLEET_PARAMETERS[1:]
 ) -> Callable[..., Any]:
-    """Let a command read a control plane, and no files: it is called with a `source`."""
+    """Let a command read a control plane, and no files: it is called with a `source`.
+
+    The options of reading become one value, so that a new one of them changes no command.
+    """
 
     @wraps(command)
     def called(
@@ -133,10 +146,9 @@ def reads_control_plane(
         files: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
-        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
-        from function.cli.worlds.source import Source  # noqa: PLC0415 - as above
+        from function.cli.worlds.source import Source  # noqa: PLC0415 - starting reads nothing
 
-        command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)
+        command(source=Source(files, _target(context, kubeconfig, seconds), namespace), **more)
 
     for parameter in reversed([*parameters]):
         called = parameter(called)
@@ -151,11 +163,9 @@ def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def called(*, context: str, live: bool, kubeconfig: str, seconds: float, **more: Any) -> None:
-        from function.cli.live import Target  # noqa: PLC0415 - starting reads nothing
-
         if live and more.get("files"):
             raise BadInput("--live reads the control plane: leave the files out")
-        command(target=Target(context, kubeconfig, seconds), live=live, **more)
+        command(target=_target(context, kubeconfig, seconds), live=live, **more)
 
     _, _, _, _, seconds = _FLEET_PARAMETERS
     context = click.option("--context", default="", help="The context to read, and to name in command lines.")
@@ -169,12 +179,8 @@ def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def called(*, context: str, kubeconfig: str, seconds: float, **more: Any) -> None:
-        target = None
-        if context or kubeconfig:
-            from function.cli.live import Target  # noqa: PLC0415 - only then
-
-            target = Target(context, kubeconfig, seconds)
-        command(devices_of=target, **more)
+        is_named = bool(context or kubeconfig)
+        command(devices_of=_target(context, kubeconfig, seconds) if is_named else None, **more)
 
     _, _, _, _, seconds = _FLEET_PARAMETERS
     context = click.option("--context", default="", help="Read this context's ResourceSlices and Nodes.")
@@ -188,6 +194,7 @@ _FILES = click.argument(
 
 
 def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form
+    """Keep the option in the context of the command, where `is_lenient` looks for it."""
     context.meta[LENIENT] = value
 
 
@@ -245,5 +252,8 @@ def fail(problem: str) -> NoReturn:
 
 
 def end(faults: Collection[str], *, findings: bool) -> NoReturn:
-    """End with the exit code for what could not be read, and for an answer that is not the one hoped for."""
+    """End with the exit code for what could not be read, and for an answer that is not the one hoped for.
+
+    Bad input outweighs every answer: it was made of a part of what was given.
+    """
     sys.exit(BAD_INPUT if faults else FINDINGS if findings else FINE)

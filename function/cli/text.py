@@ -80,7 +80,10 @@ class Screen(Console):
         return super().render_str(lines, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; a table's cells are padded with spaces, and those at the end of a line are left out."""
+        """Print; a table's cells are padded with spaces, and those at the end of a line are left out.
+
+        Padding at the end of a line is invisible, breaks what people compare, and lengthens what they copy.
+        """
         if not objects or self.is_terminal or not isinstance(objects[0], Table):
             super().print(*objects, **options)
             return
@@ -124,7 +127,10 @@ def _least_width(column: Column) -> int:
 
 
 def console(*, stderr: bool = False) -> Screen:
-    """Where tables go: as wide as the terminal; in a pipe as wide as they are, or as COLUMNS says."""
+    """Where tables go: as wide as the terminal; in a pipe as wide as they are, or as COLUMNS says.
+
+    A pipe has no width: what is wrapped for one would be cut for the program that reads it.
+    """
     screen = Screen(stderr=stderr)
     if screen.is_terminal:
         return screen
@@ -137,7 +143,10 @@ LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 def complain(problems: Iterable[str], level: str = "error") -> None:
-    """Say what is wrong, on standard error; a line end in a problem begins an indented line below it."""
+    """Say what is wrong, on standard error; a line end in a problem begins an indented line below it.
+
+    Standard error, so that an answer in YAML or JSON stays readable by a program.
+    """
     errors = console(stderr=True)
     for problem in problems:
         text = "\n    ".join(map(printable, f"{level}: {problem}".split("\n")))
@@ -186,7 +195,10 @@ def as_yaml(*documents: object) -> str:
 
 
 def short(name: str) -> str:
-    """Cut a long name in the middle."""
+    """Cut a long name in the middle.
+
+    Names of replicas begin alike, and end in what tells them apart.
+    """
     clean = printable(name)
     return clean if len(clean) <= WIDEST else f"{clean[: WIDEST - TAIL - 1]}…{clean[-TAIL:]}"
 

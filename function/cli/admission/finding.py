@@ -59,6 +59,7 @@ class Finding:
 
 
 def _written(path: FieldPath) -> str:
+    """Write a path as users do: `spec.engines[1].copies`."""
     from function.api.fault import path_of  # noqa: PLC0415 - a completion finds nothing, and is quick
 
     return path_of(path)

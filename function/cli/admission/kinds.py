@@ -74,6 +74,13 @@ def shipped() -> dict[str, Kind]:
 
 
 def _kind(file: Path) -> Kind:
+    """Read the head of a schema's file.
+
+    The lines are looked for by pattern: parsing all XRDs takes longer than most commands.
+
+    Raises:
+        ValueError: where one of the lines is missing, for then the package is broken.
+    """
     text = file.read_text(encoding="utf-8")
     group, kind, scope = (pattern.search(text) for pattern in (_GROUP, _KIND, _SCOPE))
     versions = _VERSION.findall(text)
@@ -84,7 +91,14 @@ def _kind(file: Path) -> Kind:
 
 @lru_cache
 def schema_of(name: str, version: str) -> Schema:
-    """Return the schema of a version of a shipped kind, as the API server holds objects against it."""
+    """Return the schema of a version of a shipped kind, as the API server holds objects against it.
+
+    Metadata stays open here, as `check_metadata` looks at it. Crossplane's own fields are open too: they
+    are declared by Crossplane, and no XRD that is shipped has them.
+
+    Raises:
+        KeyError: for a kind or a version that is not shipped, which `head` has ruled out.
+    """
     from function.cli.admission import structural  # noqa: PLC0415 - only for an object that is checked
 
     kind = shipped()[name]
@@ -128,6 +142,10 @@ def head(content: JsonObject) -> tuple[Kind | None, Finding | None]:
 
 
 def _slip(field: str, value: str, hint: str) -> Finding:
+    """A finding on apiVersion or kind.
+
+    An object of no kind that is read is left out, whatever its other fields say, and the message says so.
+    """
     message = "is of no kind that is read, so the object is ignored"
     return Finding((field,), message, f'"{value}"', hint, UNKNOWN_KIND)
 
@@ -142,7 +160,10 @@ def writable(content: JsonObject) -> JsonObject:
 
 
 def check(content: JsonObject, kind: Kind) -> list[Finding]:
-    """Every finding on an object of a shipped kind: on its metadata, then in the order of its fields."""
+    """Every finding on an object of a shipped kind: on its metadata, then in the order of its fields.
+
+    Metadata that is no map is found by the schema, so that nothing more is said about it.
+    """
     from function.cli.admission import structural  # noqa: PLC0415 - as above
 
     version = str(content.get("apiVersion", "")).rpartition("/")[2]

@@ -61,15 +61,21 @@ def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
 
 
 def _fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    """Present both values as fields of the one variable that the dialect has."""
     return {path[0]: value for path, value in values.items()}
 
 
 @lru_cache
 def _program(rule: str) -> Selector:
+    """Compile a rule, once for all objects: `self` becomes a field of that variable."""
     return compiled(re.sub(r"\b(self|oldSelf)\b", r"both.\1", rule), BOTH)
 
 
 def _value(plain: Any) -> Any:
+    """Turn a plain value into one of CEL.
+
+    A null in a map is left out, as the API server prunes it before its rules run.
+    """
     if isinstance(plain, dict):
         return Map.of({key: _value(value) for key, value in plain.items() if value is not None})
     return [_value(item) for item in plain] if isinstance(plain, list) else plain
@@ -131,7 +137,11 @@ class Schema:
 
 
 def compiled_schema(plain: JsonObject) -> Schema:
-    """Compile a schema as it is written in an XRD or a CRD."""
+    """Compile a schema as it is written in an XRD or a CRD.
+
+    Done once for a kind. What an object is held against at every level is then at hand: patterns are
+    compiled, bounds have their order, and the words for a value of another type are put together.
+    """
     values, items = plain.get("additionalProperties"), plain.get("items")
     pattern = plain.get("pattern")
     if pattern and pattern.endswith("$"):  # That of Go does not match before a last line end.
@@ -191,7 +201,11 @@ class Check:
         self._root = root
 
     def value(self, schema: Schema, value: Any, path: FieldPath) -> None:
-        """Hold a value against a schema, and everything below it."""
+        """Hold a value against a schema, and everything below it.
+
+        Rules come last, and only where nothing else is wrong at or below this level. They are written for a
+        value that keeps its schema, and would err on another.
+        """
         if value == STRIPPED or (isinstance(value, dict) and STRIPPED in value):
             return  # A snapshot's stand-in for what is not read: nothing is known of the original.
         if not _is_of(schema, value):
@@ -210,6 +224,10 @@ class Check:
                     self.findings.append(Finding(path, rule.message, code=RULE))
 
     def _map(self, schema: Schema, value: JsonObject, path: FieldPath) -> None:
+        """Check every key of a map, then the fields that must be there.
+
+        A required field that an unknown key was probably meant for is not reported a second time.
+        """
         explained: set[str] = set()
         for key, child in value.items():
             below = schema.properties.get(key) or schema.values
@@ -223,6 +241,10 @@ class Check:
                 self.findings.append(Finding((*path, name), REQUIRED))
 
     def _list(self, schema: Schema, value: list[Any], path: FieldPath) -> None:
+        """Check every item of a list, then that no two have the same keys.
+
+        Items that were seen without fault are recognised by their bytes, and are not walked through again.
+        """
         items = schema.items
         for index, item in enumerate(value if items is not None else ()):
             identity = marshal.dumps(item, ONE_FORM) if isinstance(item, dict) else None
@@ -251,6 +273,10 @@ class Check:
             keys_before.add(identity)
 
     def _scalar(self, schema: Schema, value: Any, path: FieldPath) -> None:
+        """Hold a value against its choices, its bounds and its pattern.
+
+        A hint is given only where another spelling would be accepted: a near choice, or the name mended.
+        """
         if schema.enum and value not in schema.enum:
             near = nearest(str(value), map(str, schema.enum), most=1)
             hint = f"did you mean {near[0]}?" if near else ""
@@ -278,7 +304,11 @@ class Check:
         return required
 
     def _guess(self, schema: Schema, key: str, value: Any) -> str:
-        """Guess the meant key: another spelling, a map's entry beside it, another place."""
+        """Guess the meant key: another spelling, a map's entry beside it, another place.
+
+        The first that applies is given, from the surest to the least sure. A wrong guess sends its reader
+        astray, so a place is named only where few places declare the field.
+        """
         if key in ELSEWHERE:
             return ELSEWHERE[key]
         if nearest(key, schema.properties):
@@ -322,7 +352,11 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 def _meant(schema: Schema, value: Any) -> str:
-    """Guess the value that was meant where it is of another type: quotes, no quotes, a list of words."""
+    """Guess the value that was meant where it is of another type: quotes, no quotes, a list of words.
+
+    A guess is made where YAML is known to surprise: `yes` and `1` that stand for texts, numbers in quotes,
+    and one line that was to be a list.
+    """
     if schema.type == "string" and not schema.enum and isinstance(value, bool | int | float):
         written = str(value).lower() if isinstance(value, bool) else str(value)
         return f'did you mean "{written}", in quotes?'
@@ -354,7 +388,10 @@ LONGEST_LIST = 80
 
 
 def places_of(schema: Schema, key: str, path: str = "") -> list[str]:
-    """Return the paths of everything in a schema that declares a field of that name."""
+    """Return the paths of everything in a schema that declares a field of that name.
+
+    `status` is left out: nobody writes it, so a field of it was not meant.
+    """
     here = [path] if key in schema.properties and path else []
     for name, child in schema.properties.items():
         if name != "status":
@@ -374,6 +411,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _is_of(schema: Schema, value: Any) -> bool:
+    """Tell whether a value is of the type that a schema declares.
+
+    JSON has one kind of number, so 2.0 is a whole number. A boolean is none, though Python counts it as one.
+    """
     if schema.int_or_string and isinstance(value, str):
         return True
     expected = None if schema.int_or_string else _TYPES.get(schema.type)
@@ -403,6 +444,7 @@ def _bound(keyword: str, limit: float, value: Any) -> str | None:
 
 
 def _or(words: list[str]) -> str:
+    """Join words as a sentence has them: `a, b or c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
@@ -428,7 +470,11 @@ VALUE_TEXT = "must be a label value: at most 63 letters, digits, '-', '_' and '.
 
 
 def check_metadata(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator[Finding]:
-    """Every finding on the metadata of one object."""
+    """Every finding on the metadata of one object.
+
+    No schema describes metadata, so a field that is unknown here is one that the API server would drop.
+    `namespaced` is the scope of the kind: a cluster-scoped object must have no namespace.
+    """
     for key, value in metadata.items():
         if key not in METADATA_FIELDS:
             hint = closest(key, METADATA_FIELDS)
@@ -447,6 +493,10 @@ def check_metadata(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator
 
 
 def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: str) -> Iterator[Finding]:
+    """Findings on a name or a namespace: its type, its length and its letters.
+
+    `is_valid` is the rule that holds for it, and `text` says that rule in words.
+    """
     if value is None:
         return
     if not isinstance(value, str):
@@ -475,6 +525,10 @@ def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
 
 
 def _labels(labels: Any) -> Iterator[Finding]:
+    """Findings on labels: keys and values have the same form on every API server.
+
+    A value that `snapshot` has replaced is not looked at, since the original may well be valid.
+    """
     path: FieldPath = ("metadata", "labels")
     yield from _strings(labels, path)
     for key, value in labels.items() if isinstance(labels, dict) else ():

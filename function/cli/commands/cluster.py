@@ -102,7 +102,10 @@ def describe_cluster(
 def _read(
     files: tuple[str, ...], target: Target | None
 ) -> tuple[list[JsonObject], list[JsonObject], tuple[str, ...]]:
-    """Read ResourceSlices and Nodes, of the cluster or of files. Raises BadInput."""
+    """Read ResourceSlices and Nodes, of the cluster or of files. Raises BadInput.
+
+    Returns slices, nodes, and what is wrong with the files. Nodes are read for their labels and taints.
+    """
     if target is not None:
         if files:
             raise BadInput("--context and --kubeconfig read ResourceSlices and Nodes: leave the files out")
@@ -118,11 +121,16 @@ def _read(
 
 
 def _labels(node: JsonObject) -> Mapping[str, object]:
+    """The labels of a node; empty where it has none."""
     return mapping(mapping(node.get("metadata")).get("labels"))
 
 
 def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[NodeGroup]:
-    """Group the nodes that have devices into pools. Raises NothingPublished where none has."""
+    """Group the nodes that have devices into pools. Raises NothingPublished where none has.
+
+    A pool is what the scheduler counts: nodes with equal devices, which one selector tells from all others.
+    A node whose slices are not all there yet is left out with a note, since its devices are not known.
+    """
     by_node: dict[str, list[JsonObject]] = defaultdict(list)
     for content in slices:
         node = mapping(content.get("spec")).get("nodeName")
@@ -153,7 +161,10 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
 
 
 def _telling(devices: Mapping[str, str], contents: Mapping[str, JsonObject]) -> str:
-    """The first label that every node with devices has, and no value of which has nodes of two kinds."""
+    """The first label that every node with devices has, and no value of which has nodes of two kinds.
+
+    Names of pools are made from its values. Two values that would give the same name rule a label out.
+    """
     for label in POOL_LABELS:
         kinds: dict[object, set[str]] = defaultdict(set)
         for node, kind in devices.items():
@@ -170,7 +181,11 @@ def _name(value: str) -> str:
 
 
 def _tolerations(members: Sequence[str], contents: Mapping[str, JsonObject]) -> list[JsonObject]:
-    """Tolerate the taints that all nodes of a pool have."""
+    """Tolerate the taints that all nodes of a pool have.
+
+    A taint that only some nodes have is none of the pool: a pod that tolerates it could still not count on
+    the others.
+    """
     of_nodes = [
         [
             {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
@@ -183,7 +198,11 @@ def _tolerations(members: Sequence[str], contents: Mapping[str, JsonObject]) -> 
 
 
 def manifests_of(name: str, pools: Sequence[NodeGroup], secret: str, gateway: str) -> list[JsonObject]:
-    """The classes, each once, and the cluster."""
+    """The classes, each once, and the cluster.
+
+    Pools with equal devices share a class. A selector that is the default of its pool is left out, so that
+    what is printed is what somebody would have written.
+    """
     classes: dict[str, str] = {}
     for pool in pools:
         classes.setdefault(pool.devices, f"{name}-{pool.name}")

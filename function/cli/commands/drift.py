@@ -86,7 +86,10 @@ def _live(manifests: Manifests, target: Target) -> LiveDevices:
 
 
 def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ...]]:
-    """The InferenceCluster that is meant, and everything that is wrong with it. Raises BadInput."""
+    """The InferenceCluster that is meant, and everything that is wrong with it. Raises BadInput.
+
+    Faults of other clusters in the same files are nobody's concern here, and are left out.
+    """
     completed = complete_all(manifests)
     by_name = {str(mapping(plain.get("metadata")).get("name")): plain for plain in completed.clusters}
     if name and name not in by_name:
@@ -102,6 +105,7 @@ def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ..
 
 
 def _print(drifts: tuple[PoolDrift, ...]) -> None:
+    """Print a line for each pool, and below it what the class could publish besides."""
     out = console()
     for pool in drifts:
         mark, style = ("✗", "red") if pool.drifts else ("✓", "green")
@@ -112,5 +116,6 @@ def _print(drifts: tuple[PoolDrift, ...]) -> None:
 
 
 def _data(pool: PoolDrift) -> JsonObject:
+    """One pool as plain data: the nodes that are declared, and those seen with all slices."""
     findings = [{"kind": finding.kind, "detail": finding.detail} for finding in pool.findings]
     return {"name": pool.name, "nodes": pool.declared, "seen": pool.complete, "findings": findings}

@@ -101,7 +101,7 @@ def _cards(adapters: Iterable[PlannedAdapter]) -> tuple[AdapterCard, ...]:
             adapter.title,
             adapter.total,
             adapter.wanted,
-            adapter.response.conditions[0].message,
+            adapter.forecast.response.conditions[0].message,
             tuple((f"{adapter.manifest.namespace}/{name}", cluster) for name, cluster, _ in adapter.places),
         )
         for adapter in adapters

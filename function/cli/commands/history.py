@@ -118,6 +118,7 @@ def _events(manifests: Manifests, origin: Origin, namespace: str) -> list[JsonOb
 
 
 def _files(recordings: tuple[str, ...]) -> list[Path]:
+    """The recordings that are named; of a folder, all of them by their names."""
     paths = map(Path, recordings)
     return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
@@ -168,7 +169,10 @@ def _is_of(plain: JsonObject, namespace: str, name: str) -> bool:
 
 
 def _time(text: object) -> datetime | None:
-    """A time of Kubernetes; None for what is none."""
+    """A time of Kubernetes; None for what is none.
+
+    One without a zone is taken for UTC, as Kubernetes has it.
+    """
     try:
         time = datetime.fromisoformat(string(text))
     except ValueError:
@@ -196,7 +200,11 @@ def _of_object(plain: JsonObject) -> Iterator[Moment]:
 def _of_event(
     event: JsonObject, subject: tuple[str, str, str], named: set[tuple[str, str]]
 ) -> Iterator[Moment]:
-    """Read an event of events.k8s.io or of the core group."""
+    """Read an event of events.k8s.io or of the core group.
+
+    `subject` is kind, namespace and name of what the history is about, and `named` has kind and name of its
+    parts. An event that was repeated stands at its last time, with its count.
+    """
     about = mapping(event.get("regarding")) or mapping(event.get("involvedObject"))
     kind, name = string(about.get("kind")), string(about.get("name"))
     whose, namespace, base = subject

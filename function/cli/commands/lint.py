@@ -120,6 +120,10 @@ def lint(paths: Iterable[str]) -> Linted:
 
 
 def _unreadable(name: str, error: BadInput) -> Problem:
+    """A problem of a whole file, at the line that the message names.
+
+    Parsers give the place in words only. `name` is the file, or "" where the message begins with it.
+    """
     text = str(error)
     file, _, message = text.partition(": ") if not name else (name, "", text.removeprefix(f"{name}: "))
     lines = _LINE.findall(message)
@@ -128,7 +132,12 @@ def _unreadable(name: str, error: BadInput) -> Problem:
 
 
 def problems_of(manifests: Manifests) -> Iterator[Problem]:
-    """Every problem of objects that could be read as YAML."""
+    """Every problem of objects that could be read as YAML.
+
+    Each source is asked in turn: schemas, the plan, the parsers, other files, advisories, pods. Where two
+    of them have something to say of one selector, the sentence of the plan stands in the place of the
+    schema.
+    """
     try:
         world = world_of(manifests)
     except BadInput as error:
@@ -168,6 +177,7 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
 def _problem(
     manifest: Manifest, path: FieldPath, *, level: str, code: str, message: str, excerpt: str = ""
 ) -> Problem:
+    """A problem of one field, with the line and the column where it is written."""
     position = manifest.position.locate(path) if manifest.position else None
     line, column = position or (0, 0)
     title, field = manifest.short_title, path_of(path)
@@ -175,7 +185,11 @@ def _problem(
 
 
 def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterator[Problem]:
-    """Yield the faults that keep objects from being read, except those that a schema has reported."""
+    """Yield the faults that keep objects from being read, except those that a schema has reported.
+
+    A class that is not in the files is only a warning where they have no class at all: classes may well be
+    kept in another repository.
+    """
     explained = {place for issue in manifests.issues for place in issue.places}
     by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
     for (title, path), text in faults.items():
@@ -195,7 +209,11 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
 
 
 def _against_fleet(world: World) -> Iterator[Problem]:
-    """Yield requests of deployments that no device in the files could ever satisfy."""
+    """Yield requests of deployments that no device in the files could ever satisfy.
+
+    Such a deployment is valid, and would wait for ever. Without a cluster in the files nothing is known of
+    devices, so nothing is said.
+    """
     if not world.clusters:
         return
     planning = plan_all(world)
@@ -254,7 +272,11 @@ def _data(text: str) -> str:
 
 
 def show_sarif(linted: Linted) -> None:
-    """Print a SARIF 2.1.0 log, as code scanning takes it."""
+    """Print a SARIF 2.1.0 log, as code scanning takes it.
+
+    Columns are counted in characters and paths are relative to the repository: without either, code
+    scanning marks another place than the one that is meant.
+    """
     codes = sorted({problem.code for problem in linted.problems})
     try:
         number = version("function-fleet-scheduler")
@@ -271,6 +293,7 @@ def show_sarif(linted: Linted) -> None:
 
 
 def _result(problem: Problem, codes: list[str]) -> dict[str, Any]:
+    """A problem as a result of SARIF, which refers to its rule by number and by name."""
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.file)}}
     if problem.line:
         physical["region"] = {"startLine": problem.line, "startColumn": problem.column}

@@ -102,7 +102,11 @@ def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequenc
 
 
 def _refuse_slip(what: tuple[str, ...]) -> None:
-    """Refuse a single word that is neither a file nor a machine type. Raises BadInput."""
+    """Refuse a single word that is neither a file nor a machine type. Raises BadInput.
+
+    A word with a slash is read as a machine type, any other as a part of one: people know that they have an
+    H100, and not what their cloud calls the machine.
+    """
     (word, *others) = what
     if not others and word != "-" and not Path(word).exists():
         # Who leaves the provider out means the type.
@@ -116,6 +120,10 @@ def _refuse_slip(what: tuple[str, ...]) -> None:
 
 
 def _nothing(what: tuple[str, ...]) -> str:
+    """Say that the files have no ResourceSlice.
+
+    Whoever gave a word may have meant a machine type, so the message of the catalogue is added.
+    """
     try:
         entry(what[0])
     except UnknownMachineType as error:
@@ -124,6 +132,7 @@ def _nothing(what: tuple[str, ...]) -> str:
 
 
 def _class(name: str, spec: JsonObject) -> JsonObject:
+    """An InferenceClass of this name. Raises BadInput where an API server would refuse it."""
     from function.api.names import API_VERSION  # noqa: PLC0415 - as above
     from function.cli.admission.kinds import writable  # noqa: PLC0415 - as above
 

@@ -80,7 +80,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
 
         adapters = adapters_of(inputs.manifests, inputs.world.endpoints, planned, inputs.origin.only)
-        if code == FINE and not all(adapter.response.conditions[0].status for adapter in adapters):
+        if code == FINE and not all(adapter.forecast.response.conditions[0].status for adapter in adapters):
             code = FINDINGS
     if workloads:
         # Only then all handlers are needed.
@@ -90,7 +90,9 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         if not show_routes(inputs, planned) and code == FINE:
             code = FINDINGS
     elif output == "yaml":
-        responses = [answer.response for answer in results] + [answer.response for answer in adapters]
+        responses = [answer.response for answer in results] + [
+            answer.forecast.response for answer in adapters
+        ]
         resources = (
             desired.resource for response in responses for _, desired in sorted(response.desired.items())
         )

@@ -106,7 +106,10 @@ def _note_strangers(manifests: Manifests) -> None:
 
 
 def _named(state: FleetState, names: Iterable[str], where: str) -> list[Deployment]:
-    """The deployments of some names. Raises BadInput."""
+    """The deployments of some names. Raises BadInput.
+
+    They come in the order of their titles, each once, however often it was named.
+    """
     deployments = {
         f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments
     }
@@ -130,7 +133,11 @@ def _concerned(state: FleetState, clusters: Iterable[str], where: str) -> list[D
 
 
 def _annotate(deployment: Deployment) -> str:
-    """The words after kubectl. The token is the resource version: each write of the object has another."""
+    """The words after kubectl. The token is the resource version: each write of the object has another.
+
+    Raises:
+        BadInput: for an object that no control plane stored, and for a name that no API server would take.
+    """
     if not deployment.version:
         name = f"{deployment.namespace}/{deployment.name}"
         raise BadInput(

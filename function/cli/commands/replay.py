@@ -28,6 +28,7 @@ ABSENT = "(absent)"
 
 
 def _files(paths: tuple[str, ...]) -> list[Path]:
+    """The recordings that are named; of a folder, all. Raises BadInput where there is none."""
     recordings: list[Path] = []
     for path in map(Path, paths):
         if not path.exists():
@@ -59,11 +60,20 @@ def differences(was: Any, now: Any, path: str = "") -> Iterator[FieldDifference]
 
 
 def _short(value: Any) -> str:
+    """A value in a line or two of a terminal."""
     text = str(value)
     return text if len(text) <= 200 else f"{text[:199]}…"  # noqa: PLR2004 - a line of a terminal or two
 
 
 def _replayed(path: Path) -> dict[str, Any]:
+    """Answer one recording again, and compare.
+
+    Bytes decide whether the answer is the same. The fields only say where it differs, as equal fields may
+    be written in another order.
+
+    Raises:
+        BadInput: where the file cannot be read, or is no recording.
+    """
     try:
         recording = loaded(path.read_bytes())
         again = answer(recording)
@@ -80,6 +90,7 @@ def _replayed(path: Path) -> dict[str, Any]:
 
 
 def _show(result: dict[str, Any]) -> None:
+    """Print one result: a line where the answer is the same, else the first fields that differ."""
     out, file = console(), result["file"]
     if result["same"]:
         out.print(escape(f"✓ {file}: the same {result['bytes']} bytes"), style="green", soft_wrap=True)

@@ -7,152 +7,29 @@ docs/sizing.md has the formulas, and compares them with published figures.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+import shlex
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import yaml
 from click.core import ParameterSource
 from rich.table import Table
 
-from function.api import Device, InferenceCluster, Malformed, Pool
-from function.api.names import API_VERSION
 from function.catalogue import NETWORK_DRIVER
-from function.cel.library.strings import quoted
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
-from function.cli.sizing import models
-from function.cli.sizing.manifest import IMAGE, Wish, gpu_memory, manifest, object_name, remarks
+from function.cli.sizing import manifest, models
+from function.cli.sizing.manifest import Drivers, PoolFit, SizedFleet, selector
 from function.cli.sizing.memory import BYTES, GIB, SUPPORTED_KINDS, TENSOR, Load, Need, needs, weights_total
-from function.cli.sizing.questions import ask, without_questions
 from function.cli.text import Screen, answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
-from function.cli.worlds.manifest import Manifest
 from function.cli.worlds.source import Source, gather
-from function.cli.worlds.world import Presented, World, world_of
-from function.deployment.forecast import forecast
+from function.cli.worlds.world import world_of
 
-# Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
-#
-# And the reverse: the pools that a deployment may land on, and whose GPUs its model does not fit.
-
-NAME = "sized-model"
-NETWORK_ATTRIBUTES = frozenset({"linkType", "rdma"})
-"""Attributes that a network device has and no other: docs/clusters.md, Words for attributes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolFit:
-    """One pool that a split fits."""
-
-    cluster: str
-    pool: str
-    nodes: int
-    """Nodes a replica takes."""
-    free: int
-    total: int
-    memory: float
-    """Bytes of memory of its GPUs: the less, the less is wasted."""
-    barred: str
-    """The reason why the cluster takes nothing now; empty when it does."""
-
-    @property
-    def replicas(self) -> int:
-        """Replicas that would fit now."""
-        return 0 if self.barred else max(0, self.free) // self.nodes
-
-
-@dataclass(frozen=True, slots=True)
-class Drivers:
-    """The DRA drivers that devices are asked of."""
-
-    gpu: str
-    nics: tuple[str, ...]
-    """Of the network devices that the nodes of a gang need; empty: none is asked for."""
-
-
-def selector(need: Need, drivers: Drivers) -> dict[str, Any]:
-    """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
-    memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
-    requests = {"gpu": [f'device.driver == "{drivers.gpu}"', memory]}
-    if need.split.pipeline > 1 and drivers.nics:
-        one, several = f'== "{drivers.nics[0]}"', f"in [{', '.join(map(quoted, drivers.nics))}]"
-        requests["nic"] = [f"device.driver {one if len(drivers.nics) == 1 else several}"]
-    devices = [
-        {"name": name, "count": need.split.tensor, "selectors": [{"cel": text} for text in texts]}
-        for name, texts in requests.items()
-    ]
-    return {"devices": devices}
-
-
-def _engine(need: Need, drivers: Drivers) -> dict[str, Any]:
-    request = {"nodeSelector": selector(need, drivers)}
-    if need.split.pipeline == 1:
-        return {"name": "main", "members": [{"role": "Standalone", **request}]}
-    worker = {"role": "Worker", "worker": {"nodes": need.split.pipeline - 1}, **request}
-    return {"name": "main", "members": [{"role": "Leader", **request}, worker]}
-
-
-def _deployment(need: Need, drivers: Drivers) -> Manifest:
-    content = {
-        "apiVersion": API_VERSION,
-        "kind": "ModelDeployment",
-        "metadata": {"name": NAME, "namespace": "default"},
-        "spec": {"replicas": 0, "template": {"spec": {"engines": [_engine(need, drivers)]}}},
-    }
-    return Manifest(content, "size")
-
-
-@dataclass(frozen=True)
-class SizedFleet:
-    """A fleet that splits are tried on: its clusters as the scheduler would see them, without deployments."""
-
-    world: World
-
-    def nic_drivers(self) -> tuple[str, ...]:
-        """The drivers of its network devices, told by the attributes that such devices have."""
-        devices = (device for pool in self._pools for device in pool.devices or ())
-        return tuple(sorted({device.driver for device in devices if _is_network(device)}))
-
-    def widths(self, gpu: str) -> list[int]:
-        """How many GPUs its nodes have that reach others, as far as tensors are usually split."""
-        networked = [pool.devices or () for pool in self._pools if any(map(_is_network, pool.devices or ()))]
-        counts = {device.count for devices in networked for device in devices if device.driver == gpu}
-        return sorted(counts & set(TENSOR)) or [max(TENSOR)]
-
-    @cached_property
-    def _pools(self) -> list[Pool]:
-        pools: list[Pool] = []
-        for cluster in self.world.clusters:
-            with suppress(Malformed):  # It takes nothing new, and was named when the fleet was read.
-                pools += InferenceCluster.parse(cluster).pools
-        return pools
-
-    def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
-        """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-        request = Presented(self.world).request(_deployment(need, drivers))
-        fits = [
-            PoolFit(
-                fit.cluster,
-                fit.pool,
-                fit.needs,
-                fit.free,
-                fit.total,
-                gpu_memory(fit.devices),
-                fit.barred.reason.name if fit.barred else "",
-            )
-            for fit in forecast(request, reuse=self.world.memo).fitting_pools()
-        ]
-        return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
-
-
-def _is_network(device: Device) -> bool:
-    return not NETWORK_ATTRIBUTES.isdisjoint(name.rpartition("/")[2] for name in device.attributes)
-
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Sized = list[tuple[Need, list[PoolFit]]]
 DEFAULT_CONTEXT = 8_192
@@ -169,6 +46,7 @@ DEFAULT_MEMORY = 79
 
 
 def _pool_data(fit: PoolFit) -> dict[str, Any]:
+    """One pool as plain data."""
     data = {
         "cluster": fit.cluster,
         "pool": fit.pool,
@@ -179,6 +57,7 @@ def _pool_data(fit: PoolFit) -> dict[str, Any]:
 
 
 def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers) -> dict[str, Any]:
+    """The whole answer as plain data; sizes are bytes, but for `memoryPerGPU` as a selector has it."""
     model = sized.architecture
     published = {"parametersPublished": round(sized.published * 1e9)} if sized.published else {}
     return {
@@ -209,6 +88,7 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
 
 
 def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -> None:
+    """Print the model, and all that makes the estimate weaker than it looks."""
     model = sized.architecture
     billions = model.parameters / 1e9
     published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
@@ -235,6 +115,7 @@ def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -
 
 
 def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
+    """The pools in words: those that have room now, else how many fit and are full."""
     if not with_fleet:
         return ""
     ready = [f"{fit.cluster}/{fit.pool} ({fit.replicas})" for fit in pools if fit.replicas]
@@ -245,6 +126,7 @@ def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
 
 
 def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers, *, with_fleet: bool) -> None:
+    """Print a row for each split, then the nodeSelector of the smallest that has room."""
     out = console()
     _heading(out, sized, load, answer)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -277,7 +159,11 @@ def _best(answer: Sized) -> tuple[Need, list[PoolFit]] | None:
 
 
 def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
-    """The split that a manifest is for: the one of fewest GPUs that has room, or that such GPUs can hold."""
+    """The split that a manifest is for: the one of fewest GPUs that has room, or that such GPUs can hold.
+
+    Raises:
+        BadInput: where no split has room on the fleet, or none fits GPUs of `memory` GiB.
+    """
     if with_fleet:
         best = _best(answer)
         if best is None:
@@ -328,7 +214,9 @@ def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
 @click.option("--ask", "asks", is_flag=True, help="Write one, and ask on the terminal for what is not given.")
 @click.option("--name", default="", help="Its name. [default: the model's]")
 @click.option("--replicas", type=click.IntRange(0, 200), default=1, show_default=True, help="Its replicas.")
-@click.option("--image", default=IMAGE, show_default=True, help="The image of its engine, with vLLM.")
+@click.option(
+    "--image", default=manifest.IMAGE, show_default=True, help="The image of its engine, with vLLM."
+)
 @click.option("--repository", default="", help="Where its weights are. [default: as the model has it]")
 @click.option(
     "--gpu-memory",
@@ -405,12 +293,12 @@ def size(  # noqa: PLR0913 - one parameter per option
     ]
     if as_manifest:
         need = _chosen(answer, gpu_memory, with_fleet=fleet is not None)
-        wish = Wish(name, source.namespace or "default", replicas, image, repository)
-        made = writable(manifest(sized, load_, need, selector(need, drivers), wish))
+        wish = manifest.Wish(name, source.namespace or "default", replicas, image, repository)
+        made = writable(manifest.deployment(sized, load_, need, selector(need, drivers), wish))
         if output == "json":
             emit(output, made)
         else:  # The file itself says what in it is estimated.
-            comments = "".join(f"# {printable(line)}\n" for line in remarks(sized, load_, need))
+            comments = "".join(f"# {printable(line)}\n" for line in manifest.remarks(sized, load_, need))
             click.echo(comments + as_yaml(made), nl=False)
         end(errors, findings=False)
     if output == "table":
@@ -418,30 +306,6 @@ def size(  # noqa: PLR0913 - one parameter per option
     else:
         emit(output, answered("Size", _data(sized, load_, answer, drivers)))
     end(errors, findings=fleet is not None and not _best(answer))
-
-
-def _ask(source: Source) -> NoReturn:
-    """Ask for what was not given, then write the manifest. Raises BadInput."""
-    context = click.get_current_context()
-    values, files = context.params, source.files
-    if values["model"] and not values["model"].endswith(".json") and Path(values["model"]).exists():
-        files = (values["model"], *files)  # The first argument is the model, if there is one.
-        context.set_parameter_source("model", ParameterSource.DEFAULT)
-    values["files"] = files
-    sized = models.model(
-        ask(context, {"model": "Model, or its config.json (--list names models)"}, {})["model"]
-    )
-    longest = sized.architecture.context or values["tokens"]
-    defaults = {
-        "tokens": min(values["tokens"], longest),
-        "name": object_name(sized.name),
-        "namespace": source.namespace or "default",
-    }
-    is_fleet = files or source.target.context or source.target.kubeconfig
-    answered = ask(context, QUESTIONS | ({} if is_fleet else MEMORY_QUESTION), defaults)
-    note(f"without questions: {without_questions(context, ['model', 'files', *answered], 'asks')} --manifest")
-    context.invoke(size, **values | {"asks": False, "as_manifest": True})
-    raise AssertionError("a command ends by itself")
 
 
 def _nics(given: str | None, fleet: SizedFleet | None) -> tuple[str, ...]:
@@ -463,3 +327,88 @@ def _fleet(source: Source) -> tuple[SizedFleet | None, tuple[str, ...]]:
     manifests, _ = gather(source)
     errors = review(manifests)
     return SizedFleet(world_of(manifests.having("ModelDeployment", []))), errors
+
+
+# Ask for the options that were not given, and say the command that needs no questions.
+#
+# For somebody who does not know the options yet. Questions go to standard error, so standard output stays the
+# manifest and can be redirected. Each has a default; an answer that an option would refuse is asked again.
+# Where the input ends before all is answered, that is an error, and nothing is written.
+
+
+def _ask(source: Source) -> NoReturn:
+    """Ask for what was not given, then write the manifest. Raises BadInput.
+
+    The command is run again with the answers as its options, so that both ways write the same manifest. The
+    first argument is taken for a file where one of that name is there.
+    """
+    context = click.get_current_context()
+    values, files = context.params, source.files
+    if values["model"] and not values["model"].endswith(".json") and Path(values["model"]).exists():
+        files = (values["model"], *files)  # The first argument is the model, if there is one.
+        context.set_parameter_source("model", ParameterSource.DEFAULT)
+    values["files"] = files
+    sized = models.model(
+        ask(context, {"model": "Model, or its config.json (--list names models)"}, {})["model"]
+    )
+    longest = sized.architecture.context or values["tokens"]
+    defaults = {
+        "tokens": min(values["tokens"], longest),
+        "name": manifest.object_name(sized.name),
+        "namespace": source.namespace or "default",
+    }
+    is_fleet = files or source.target.context or source.target.kubeconfig
+    answered = ask(context, QUESTIONS | ({} if is_fleet else MEMORY_QUESTION), defaults)
+    note(f"without questions: {without_questions(context, ['model', 'files', *answered], 'asks')} --manifest")
+    context.invoke(size, **values | {"asks": False, "as_manifest": True})
+    raise AssertionError("a command ends by itself")
+
+
+class ModelName(click.ParamType[str]):
+    """A model's name, its repository or the path of its config.json, which must exist."""
+
+    name = "model"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return it as given. Raises UsageError, which a prompt shows before it asks again."""
+        try:
+            models.model(value)
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
+def ask(context: click.Context, texts: dict[str, str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The values of the parameters in `texts`, in that order: as given, else as answered. Raises BadInput.
+
+    The defaults are those of the parameters, but for those in `defaults`.
+    """
+    parameters = {parameter.name: parameter for parameter in context.command.params}
+    for name, text in texts.items():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            continue
+        parameter = parameters[name]
+        is_argument = isinstance(parameter, click.Argument)
+        default = defaults.get(name, None if is_argument else parameter.get_default(context))
+        kind = ModelName() if is_argument else parameter.type
+        try:
+            context.params[name] = click.prompt(text, default=default, type=kind, err=True)
+        except click.Abort:
+            raise BadInput(f"--ask: no answer to {text!r}") from None
+    return {name: context.params[name] for name in texts}
+
+
+def without_questions(context: click.Context, answered: Iterable[str], flag: str) -> str:
+    """The command line that needs no questions: what was given, one flag aside, and what was answered."""
+    words: list[Any] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_default = context.get_parameter_source(name) is ParameterSource.DEFAULT
+        if name == flag or (name not in answered and is_default):
+            continue
+        value = context.params[name]
+        if isinstance(parameter, click.Argument):
+            words += value if isinstance(value, tuple) else [value]
+        else:
+            words += [parameter.opts[-1], *([] if getattr(parameter, "is_flag", False) else [value])]
+    return f"{context.command_path} {shlex.join(map(str, words))}"

@@ -31,7 +31,10 @@ def command_line(target: Target, file: str) -> str:
 
 
 def _marked(plain: dict[str, Any]) -> dict[str, Any]:
-    """Mark an object as cut down, so that nobody takes what it lacks for a mistake."""
+    """Mark an object as cut down, so that nobody takes what it lacks for a mistake.
+
+    A config is the input of a step, and has no metadata of its own to mark.
+    """
     metadata = plain.get("metadata")
     if plain.get("kind") in CONFIGS or not isinstance(metadata, dict):
         return plain

@@ -91,13 +91,21 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each kind of change, listed in the order of the table."""
     for flag, more in reversed(_CHANGES):
         command = click.option(flag, multiple=True, **more)(command)
     return command
 
 
 def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
-    """The changes in the order in which they are made, whatever the order of the options."""
+    """The changes in the order in which they are made, whatever the order of the options.
+
+    Files come first, as the other changes may be about what they add; a cluster is drained and deleted
+    last.
+
+    Raises:
+        BadInput: where the files to apply hold no object.
+    """
     if options["apply"]:
         given = load(options["apply"])
         if not (any(given.by_kind.values()) or given.issues):
@@ -115,7 +123,10 @@ def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
 
 
 def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
-    """Return the lines about one deployment, each with its style."""
+    """Return the lines about one deployment, each with its style.
+
+    The first line is the verdict; the others say what moves, what is stuck, and how the way there goes.
+    """
     before, after = difference.before, difference.after
     mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"
@@ -142,6 +153,7 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
 
 
 def _serving(difference: Difference) -> Iterator[tuple[str, str]]:
+    """Say how few endpoints serve at worst, where those are fewer than without the change."""
     without, least = difference.serving
     if least < without:
         style = "bold red" if difference.interrupted else ""
@@ -151,6 +163,7 @@ def _serving(difference: Difference) -> Iterator[tuple[str, str]]:
 
 
 def _show(answer: WhatIf) -> None:
+    """Print the summary, then whoever is concerned, then the commands that make the change."""
     out = console()
     concerned = [difference for difference in answer.differences if difference.changed]
     out.print(escape("What if: " + "; ".join(map(str, answer.changes))), style="bold")
@@ -173,6 +186,7 @@ def _show(answer: WhatIf) -> None:
 
 
 def _summary(out: Screen, answer: WhatIf) -> None:
+    """Print one line about the whole fleet: replicas, moves, who is worse off, and the price."""
     differences = answer.differences
     moved = sum(difference.moves for difference in differences)
     worse = sum(difference.worse for difference in differences)

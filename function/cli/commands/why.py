@@ -94,11 +94,13 @@ def _amiss(out: Screen, forecast: Forecast, headline: str) -> None:
 
 
 def _promise(hint: Hint) -> str:
+    """A hint in words: the change, and how many more replicas fit with it."""
     noun = "replica fits" if hint.unlocks == 1 else "replicas fit"
     return f"{hint.change.message}, and {hint.unlocks} more {noun}"
 
 
 def _hints(out: Screen, hints: list[Hint]) -> None:
+    """Print the changes that would let one more replica in, the cheapest first."""
     if hints:
         out.print("\n[bold]What would help[/bold] (each was tried out)")
     for hint in hints:
@@ -106,6 +108,7 @@ def _hints(out: Screen, hints: list[Hint]) -> None:
 
 
 def _replicas(out: Screen, forecast: Forecast) -> None:
+    """Print a row for each replica that stays or is new, then for those that leave."""
     if not (forecast.standing or forecast.leaving):
         return
     out.print("\n[bold]Replicas[/bold]")
@@ -123,6 +126,11 @@ def _replicas(out: Screen, forecast: Forecast) -> None:
 
 
 def _clusters(out: Screen, forecast: Forecast, view: View) -> None:
+    """Print the clusters as a tree, the nearest miss first.
+
+    The pools of a cluster are shown where that is the one asked about; else only where they matter. Beyond
+    `SHOWN` clusters there is a line for each.
+    """
     outline = forecast.outline
     names = outline.names(view.pool)
     if view.cluster is not None:
@@ -162,6 +170,7 @@ def _engine(branch: Tree, engine: EngineOutline) -> None:
 
 
 def _findings(out: Screen, forecast: Forecast) -> None:
+    """Print what is allowed and was hardly meant: selectors that match nothing, pools held in part."""
     findings = [f"{finding.path}: {finding.message}" for finding in forecast.findings]
     findings += map(str, forecast.partly_held)
     if findings:
@@ -178,7 +187,11 @@ def _planned(inputs: Inputs, deployment: str) -> Planned:
 
 
 def _adapter(inputs: Inputs, name: str, *, is_adapter: bool) -> PlannedAdapter | None:
-    """The adapter that a name means, planned; None where it means a deployment. Raises BadInput."""
+    """The adapter that a name means, planned; None where it means a deployment. Raises BadInput.
+
+    A deployment comes before an adapter of the same name, unless --adapter is given: most names are those
+    of deployments.
+    """
     only, origin = inputs.origin.only, inputs.origin
     identities = (manifest.identity for manifest in inputs.manifests["ModelAdapter"])
     titles = ["/".join(identity) for identity in identities if only in ("", identity[0])]
@@ -206,12 +219,12 @@ def _show_adapter(adapter: PlannedAdapter, inputs: Inputs, output: str) -> NoRet
             "name": adapter.manifest.name,
             "wanted": adapter.wanted,
             "placed": adapter.total,
-            "conditions": [condition.plain for condition in adapter.response.conditions],
+            "conditions": [condition.plain for condition in adapter.forecast.response.conditions],
             "replicas": [row.plain for row in adapter.forecast.verdicts],
             "hints": [{"change": text, "unlocks": more} for text, more in adapter.forecast.hints],
         }
         emit(output, answered("WhyAdapter", data))
-    end(inputs.faults, findings=not adapter.response.conditions[0].status)
+    end(inputs.faults, findings=not adapter.forecast.response.conditions[0].status)
 
 
 def _check(forecast: Forecast, view: View, where: str) -> None:

@@ -79,6 +79,7 @@ def show(results: list[Planned], words: str) -> None:
 
 
 def _deployment(out: Screen, planned: Planned, words: str) -> None:
+    """Print one deployment: conditions, what is amiss, replicas, price, clusters without room."""
     forecast = planned.forecast
     out.say(escape(planned.title), style="bold")
     for condition in planned.response.conditions:
@@ -126,7 +127,10 @@ def message_of(reason: str, message: str) -> str:
 
 
 def _show_replicas(out: Screen, rows: list[ReplicaRow]) -> None:
-    """Print a table; where a terminal is too narrow for its columns, a paragraph for each replica."""
+    """Print a table; where a terminal is too narrow for its columns, a paragraph for each replica.
+
+    In the table long names are cut in the middle; in a paragraph they are whole.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for title, least in _COLUMNS:
         table.add_column(title, no_wrap=title not in ("POOLS", "WHY"), overflow="fold", min_width=least)
@@ -145,6 +149,7 @@ def _show_replicas(out: Screen, rows: list[ReplicaRow]) -> None:
 
 
 def _rejected(out: Screen, forecast: Forecast) -> None:
+    """Print the clusters that take no other replica, the first `SHOWN` with their reason."""
     rejections = list(forecast.rejections.items())
     out.print("\nClusters that cannot host another:", style="bold")
     lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
@@ -167,16 +172,20 @@ def show_adapters(adapters: Iterable[PlannedAdapter]) -> None:
     for adapter in adapters:
         out.print()
         out.say(f"{escape(adapter.title)} (adapter)", style="bold")
-        for condition in adapter.response.conditions:
+        for condition in adapter.forecast.response.conditions:
             show_condition(out, condition)
         for replica, cluster, action in adapter.places:
             out.say(f"  {escape(replica)}  {escape(cluster)}  {action}")
 
 
 def show_why_adapter(adapter: PlannedAdapter) -> None:
-    """Print one adapter: how many places it has, what would help, and every replica of its base."""
+    """Print one adapter: how many places it has, what would help, and every replica of its base.
+
+    A condition about what is loaded is shown only where something is placed: before that, it says nothing
+    more than the headline.
+    """
     out, forecast = console(), adapter.forecast
-    scheduled, ready = adapter.response.conditions
+    scheduled, ready = adapter.forecast.response.conditions
     placed = f"Placed on {adapter.total} of {counted(adapter.wanted, 'replica')}"
     headline = escape(scheduled.message or placed)
     out.say(f"[bold]{escape(adapter.title)}[/bold] (adapter): {headline}")
@@ -208,5 +217,5 @@ def difference_lines(difference: AdapterDifference) -> Iterator[tuple[str, str]]
         for replica, cluster in places:
             yield f"    {sign} {replica}  {cluster}", colour
     if difference.after is not None and total < wanted:
-        scheduled = difference.after.response.conditions[0]
+        scheduled = difference.after.forecast.response.conditions[0]
         yield f"    stuck: {scheduled.reason}: {scheduled.message}", "yellow"

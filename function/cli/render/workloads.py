@@ -84,7 +84,11 @@ class ReplicaWorkloads:
 
 
 def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[ReplicaWorkloads]:
-    """Ask the handler of replicas about each, with the pods it would be told of (`diagnose: Pods`)."""
+    """Ask the handler of replicas about each, with the pods it would be told of (`diagnose: Pods`).
+
+    Pods are asked for although the fleet may not have switched that on: what a pod waits for is what people
+    want to know.
+    """
     configs = inputs.manifests["WorkloadConfig"]
     config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
     answers = []
@@ -211,7 +215,11 @@ class ServiceRoute:
 
 
 def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
-    """Ask the handler of services about each ModelService of the files, once all plans are applied."""
+    """Ask the handler of services about each ModelService of the files, once all plans are applied.
+
+    The endpoints are those that stand after the plans: those of the files without what is dropped, and what
+    the plans desire.
+    """
     dropped = {
         identity_of(document.plain())
         for planned in plans
@@ -234,7 +242,10 @@ def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
 
 
 def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> ServiceRoute:
-    """Ask the handler of services about one, with the endpoints that it selects delivered."""
+    """Ask the handler of services about one, with the endpoints that it selects delivered.
+
+    An endpoint is selected by its labels, as Crossplane would deliver it.
+    """
     configs = inputs.manifests["RoutingConfig"]
     request = Request(PlainDocument(of.content), input=configs[0].content if configs else None)
     required: dict[str, tuple[PlainDocument, ...]] = {}
@@ -259,7 +270,11 @@ def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> Serv
 
 
 def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:
-    """Print the route of every ModelService, with its address; return whether each has endpoints."""
+    """Print the route of every ModelService, with its address; return whether each has endpoints.
+
+    A service without a route is a warning and counts for the exit code; an endpoint without a Service is
+    only a note, since it gets one when it is applied.
+    """
     all_routed = True
     for route in routes_of(inputs, planned):
         resolved = route.response.conditions[0]

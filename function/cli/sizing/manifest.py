@@ -1,8 +1,10 @@
-"""A whole ModelDeployment for a sized model: engine arguments, members, device requests.
+"""A whole ModelDeployment for a sized model, and the pools of a fleet that it fits.
 
 One node makes a Standalone member; several make a Leader and Workers, whose arguments are those of vLLM's
 multi-node mode with the variables that the platform sets in each pod. The token for private weights comes
 from an optional Secret.
+
+`SizedFleet` finds the pools: the scheduler is asked about a deployment that is made up for each split.
 
 The reverse stands at the end: `short_of_memory` warns of pools whose GPUs the weights of a known model do
 not fit. It looks at weights alone, so it never warns of what an engine could still arrange.
@@ -11,25 +13,30 @@ not fit. It looks at weights alone, so it never warns of what an engine could st
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from function.api import Device, InferenceCluster, Malformed, Pool
 from function.api.names import API_VERSION
 from function.cel.library.quantity import quantity
+from function.cel.library.strings import quoted
 from function.cli.bad_input import BadInput
-from function.cli.sizing.memory import GIB, PLAIN, USABLE, Load, Need, Split, need, weights_total
+from function.cli.sizing.memory import GIB, PLAIN, TENSOR, USABLE, Load, Need, Split, need, weights_total
 from function.cli.sizing.models import SizedModel, of_repository
 from function.cli.text import listed
 from function.cli.worlds import pods
+from function.cli.worlds.manifest import Manifest
+from function.cli.worlds.world import Planned, Presented, World
+from function.deployment.forecast import forecast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import Device
     from function.boundary import JsonObject
     from function.cli.worlds.advisories import Advisory
-    from function.cli.worlds.world import Planned
 
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
@@ -52,8 +59,13 @@ class Wish:
     repository: str = ""
 
 
-def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wish: Wish) -> JsonObject:
-    """A ModelDeployment that serves a model with one split. Raises BadInput where something is missing."""
+def deployment(model: SizedModel, load: Load, need: Need, selector: JsonObject, wish: Wish) -> JsonObject:
+    """A ModelDeployment that serves a model with one split. Raises BadInput where something is missing.
+
+    Raises:
+        BadInput: where the weights are nowhere to be found, cannot be converted, or the sequence is longer
+            than the model was made for.
+    """
     repository = wish.repository or model.repository
     if not repository:
         raise BadInput("the configuration does not say where the weights are: give --repository ORG/NAME")
@@ -101,7 +113,11 @@ def object_name(name: str) -> str:
 
 
 def _words(model: SizedModel, load: Load, need: Need, repository: str) -> list[str]:
-    """The command line that both members of a gang share."""
+    """The command line that both members of a gang share.
+
+    Raises:
+        BadInput: where the engine cannot convert the published weights to the wanted type.
+    """
     split, is_as_published = need.split, load.dtype == model.architecture.dtype
     if not is_as_published and not (load.dtype in CONVERTED and model.architecture.dtype in PLAIN):
         raise BadInput(
@@ -131,6 +147,7 @@ class _Member:
     served: str
 
     def members(self) -> list[JsonObject]:
+        """The members of the engine: one for a node, a leader and its workers for several."""
         serving = [f"--served-model-name={self.served}", f"--port={PORT}"]
         nodes = self.need.split.pipeline
         if nodes == 1:
@@ -146,6 +163,7 @@ class _Member:
         return [leader, {"role": "Worker", "worker": {"nodes": nodes - 1}, **worker}]
 
     def _member(self, role: str, words: list[str]) -> JsonObject:
+        """One member. The pods of a gang learn their own address: vLLM must not guess it."""
         token = {"secretKeyRef": {"name": "hf-token", "key": "HF_TOKEN", "optional": True}}
         address = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
         container: JsonObject = {
@@ -160,6 +178,124 @@ class _Member:
         }
         template = {"spec": {"containers": [container]}}  # Shared memory is mounted on the workload cluster.
         return {"role": role, "nodeSelector": deepcopy(self.selector), "template": template}
+
+
+# Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
+
+NAME = "sized-model"
+NETWORK_ATTRIBUTES = frozenset({"linkType", "rdma"})
+"""Attributes that a network device has and no other: docs/clusters.md, Words for attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFit:
+    """One pool that a split fits."""
+
+    cluster: str
+    pool: str
+    nodes: int
+    """Nodes a replica takes."""
+    replicas: int
+    """Replicas that would fit now."""
+    memory: float
+    """Bytes of memory of its GPUs: the less, the less is wasted."""
+    barred: str
+    """The reason why the cluster takes nothing now; empty when it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """The DRA drivers that devices are asked of."""
+
+    gpu: str
+    nics: tuple[str, ...]
+    """Of the network devices that the nodes of a gang need; empty: none is asked for."""
+
+
+def selector(need: Need, drivers: Drivers) -> JsonObject:
+    """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
+    memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
+    requests = {"gpu": [f'device.driver == "{drivers.gpu}"', memory]}
+    if need.split.pipeline > 1 and drivers.nics:
+        one, several = f'== "{drivers.nics[0]}"', f"in [{', '.join(map(quoted, drivers.nics))}]"
+        requests["nic"] = [f"device.driver {one if len(drivers.nics) == 1 else several}"]
+    devices = [
+        {"name": name, "count": need.split.tensor, "selectors": [{"cel": text} for text in texts]}
+        for name, texts in requests.items()
+    ]
+    return {"devices": devices}
+
+
+def _engine(need: Need, drivers: Drivers) -> JsonObject:
+    """An engine that asks for the devices of a split, and runs nothing."""
+    request = {"nodeSelector": selector(need, drivers)}
+    if need.split.pipeline == 1:
+        return {"name": "main", "members": [{"role": "Standalone", **request}]}
+    worker = {"role": "Worker", "worker": {"nodes": need.split.pipeline - 1}, **request}
+    return {"name": "main", "members": [{"role": "Leader", **request}, worker]}
+
+
+def _trial(need: Need, drivers: Drivers) -> Manifest:
+    """A deployment that no manifest has: it wants no replica, so what is asked is where one would fit."""
+    content = {
+        "apiVersion": API_VERSION,
+        "kind": "ModelDeployment",
+        "metadata": {"name": NAME, "namespace": "default"},
+        "spec": {"replicas": 0, "template": {"spec": {"engines": [_engine(need, drivers)]}}},
+    }
+    return Manifest(content, "size")
+
+
+@dataclass(frozen=True)
+class SizedFleet:
+    """A fleet that splits are tried on: its clusters as the scheduler would see them, without deployments."""
+
+    world: World
+
+    def nic_drivers(self) -> tuple[str, ...]:
+        """The drivers of its network devices, told by the attributes that such devices have."""
+        devices = (device for pool in self._pools for device in pool.devices or ())
+        return tuple(sorted({device.driver for device in devices if _is_network(device)}))
+
+    def widths(self, gpu: str) -> list[int]:
+        """How many GPUs its nodes have that reach others, as far as tensors are usually split."""
+        networked = [pool.devices or () for pool in self._pools if any(map(_is_network, pool.devices or ()))]
+        counts = {device.count for devices in networked for device in devices if device.driver == gpu}
+        return sorted(counts & set(TENSOR)) or [max(TENSOR)]
+
+    @cached_property
+    def _pools(self) -> list[Pool]:
+        """The pools of every cluster that can be read."""
+        pools: list[Pool] = []
+        for cluster in self.world.clusters:
+            with suppress(Malformed):  # It takes nothing new, and was named when the fleet was read.
+                pools += InferenceCluster.parse(cluster).pools
+        return pools
+
+    def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
+        """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput.
+
+        The scheduler is asked about a deployment that wants no replica. So a full pool is in the answer as
+        well, with no replica now.
+        """
+        request = Presented(self.world).request(_trial(need, drivers))
+        fits = [
+            PoolFit(
+                fit.cluster,
+                fit.pool,
+                fit.needs,
+                0 if fit.barred else max(0, fit.free) // fit.needs,
+                gpu_memory(fit.devices),
+                fit.barred.reason.name if fit.barred else "",
+            )
+            for fit in forecast(request, reuse=self.world.memo).fitting_pools()
+        ]
+        return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
+
+
+def _is_network(device: Device) -> bool:
+    """Tell a network device by its attributes: drivers are named as their makers like."""
+    return not NETWORK_ATTRIBUTES.isdisjoint(name.rpartition("/")[2] for name in device.attributes)
 
 
 # And the reverse: whether the pools that a manifest asks for hold its model.
@@ -177,7 +313,11 @@ def gpu_memory(devices: tuple[Device, ...]) -> float:
 
 
 def short_of_memory(planned: Planned) -> Iterator[Advisory]:
-    """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit."""
+    """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit.
+
+    Nothing is said of an engine that is not vLLM, of a model that is not known, and where an option changes
+    how much memory weights take.
+    """
     serving = pods.first_serving(planned.manifest)
     if serving is None or not serving.runs_vllm or not planned.forecast.readable or serving.flag(LIGHTER):
         return

@@ -171,11 +171,12 @@ LARGEST, MOST_LAYERS = 10**12, 10_000
 """Numbers of a config, and its layers, which are gone through one by one, are no larger."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads numbers of a config and names the field that is wrong; of other types, a wrong one is unset."""
 
-    def __init__(self, plain: dict[str, Any], file: str) -> None:
-        self.plain, self._file = plain, file
+    plain: dict[str, Any]
+    file: str
 
     def number(self, *names: str, default: int | None = None, most: int = LARGEST) -> int:
         """The first of several names that is there. Raises BadInput."""
@@ -184,20 +185,22 @@ class _Reader:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise BadInput(f"{self._file}: {name}: expected a whole number, found {value!r}")
+                raise BadInput(f"{self.file}: {name}: expected a whole number, found {value!r}")
             if value > most:
-                raise BadInput(f"{self._file}: {name}: expected at most {most}, found {value}")
+                raise BadInput(f"{self.file}: {name}: expected at most {most}, found {value}")
             return value
         if default is None:
-            raise BadInput(f"{self._file}: {names[0]}: required, but missing")
+            raise BadInput(f"{self.file}: {names[0]}: required, but missing")
         return default
 
     def text(self, name: str) -> str:
+        """A text of the config; empty where it is none."""
         value = self.plain.get(name)
         return value if isinstance(value, str) else ""
 
 
 def _latent(read: _Reader) -> Latent | None:
+    """The shape of latent attention; None where keys and values are kept whole."""
     rank = read.number("kv_lora_rank", default=0)
     if not rank:
         return None
@@ -211,6 +214,7 @@ def _latent(read: _Reader) -> Latent | None:
 
 
 def _experts(read: _Reader, width: int) -> Experts | None:
+    """The experts of a mixture; None for a dense model: a single expert is dense, too."""
     routed = read.number("n_routed_experts", "num_local_experts", "num_experts", default=0)
     if routed <= 1:
         return None
@@ -227,7 +231,11 @@ def _experts(read: _Reader, width: int) -> Experts | None:
 
 
 def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
-    """Return each layer's attention window: by `layer_types`, else by the model type's pattern."""
+    """Return each layer's attention window: by `layer_types`, else by the model type's pattern.
+
+    Empty when every layer looks at the whole sequence. A window makes the cache of a long sequence much
+    smaller, so a wrong pattern would be a wrong estimate.
+    """
     window = read.number("sliding_window", default=0)
     if not window or read.plain.get("use_sliding_window") is False:
         return ()
@@ -245,6 +253,7 @@ def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
 
 
 def _dtype(read: _Reader) -> str:
+    """The type of the weights: that of the quantization, else that of the tensors, else bf16."""
     stated = read.plain.get("quantization_config")
     quantization: dict[str, Any] = stated if isinstance(stated, dict) else {}
     method, bits = quantization.get("quant_method"), quantization.get("bits")
@@ -257,7 +266,11 @@ def _dtype(read: _Reader) -> str:
 
 
 def read_config(plain: object, file: str) -> Architecture:
-    """Read a `config.json`. Raises BadInput with the field that is missing or wrong."""
+    """Read a `config.json`. Raises BadInput with the field that is missing or wrong.
+
+    Model types name the same thing differently, so most numbers have several names. A missing one gets the
+    default that the libraries give it; without one, there is no estimate.
+    """
     if not isinstance(plain, dict):
         raise BadInput(f"{file}: expected an object")
     inner = plain.get("text_config")
@@ -371,7 +384,11 @@ def _stages(model: Architecture, pipeline: int) -> list[range]:
 
 
 def _weights(model: Architecture, dtype: str, split: Split) -> float:
-    """Bytes of weights on a GPU of the heaviest stage."""
+    """Bytes of weights on a GPU of the heaviest stage.
+
+    Embeddings stand on the first and on the last stage; where both are one matrix and one stage, it is held
+    once.
+    """
     stages = _stages(model, split.pipeline)
     embedding = model.embedding * max(BYTES[dtype], EMBEDDING_BYTES)
     weights = []

@@ -61,6 +61,7 @@ class SizedModel:
 
 @cache
 def _facts() -> dict[str, dict[str, Any]]:
+    """The table of models, by the name that `size` has for each."""
     facts: dict[str, dict[str, Any]] = json.loads(
         (files("function.cli.sizing") / "models.json").read_text(encoding="utf-8")
     )
@@ -137,6 +138,11 @@ def model(given: str) -> SizedModel:
 
 
 def _from_file(path: Path) -> SizedModel:
+    """A model from a local config.json, named by the repository in it where there is one.
+
+    Raises:
+        BadInput: where the file cannot be read, is not JSON, or is the config of no transformer.
+    """
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:

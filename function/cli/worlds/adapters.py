@@ -20,7 +20,7 @@ from function.api.adapter import PLACEMENT_KIND
 from function.api.model import mapping, number
 from function.api.ownership import turn
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
+from function.boundary import JsonObject, PlainDocument, Request, Requirement
 from function.cli.worlds.world import Planned, Simulation, identity_of, is_deleting, replicas_of
 
 if TYPE_CHECKING:
@@ -45,11 +45,6 @@ class PlannedAdapter:
     """Replica, cluster, and `new` or `retained`."""
 
     @property
-    def response(self) -> Response:
-        """The response that Crossplane would get."""
-        return self.forecast.response
-
-    @property
     def title(self) -> str:
         """`namespace/name`."""
         return f"{self.manifest.namespace}/{self.manifest.name}"
@@ -62,12 +57,12 @@ class PlannedAdapter:
     @property
     def total(self) -> int:
         """How many replicas it is on, without those that are to be replaced."""
-        return number(mapping(self.response.status.get("replicas")).get("total"), 0)
+        return number(mapping(self.forecast.response.status.get("replicas")).get("total"), 0)
 
     @property
     def placements(self) -> list[JsonObject]:
         """The placements that are desired."""
-        listed = sorted(self.response.desired.items())
+        listed = sorted(self.forecast.response.desired.items())
         return [desired.resource for key, desired in listed if key.startswith(PLACEMENT_KEY)]
 
     @property
@@ -78,13 +73,13 @@ class PlannedAdapter:
             for name, cluster, action in self.places
         ]
         head = {"namespace": self.manifest.namespace, "name": self.manifest.name}
-        conditions = [condition.plain for condition in self.response.conditions]
+        conditions = [condition.plain for condition in self.forecast.response.conditions]
         return {**head, "conditions": conditions, "replicas": replicas}
 
     @property
     def outcome(self) -> dict[str, Any]:
         """Where it ends, as plain data for `whatif`."""
-        scheduled = self.response.conditions[0]
+        scheduled = self.forecast.response.conditions[0]
         return {
             "wanted": self.wanted,
             "placed": self.total,
@@ -133,7 +128,11 @@ def placed(
     endpoints: Iterable[JsonObject],
     placements: Iterable[JsonObject] | None = None,
 ) -> list[PlannedAdapter]:
-    """Ask about every adapter in turn, on these replicas. `placements`: others than the files have."""
+    """Ask about every adapter in turn, on these replicas. `placements`: others than the files have.
+
+    A placement that was decided is seen by the adapters after it, so the slots of a replica are given out
+    once.
+    """
     if placements is None:
         placements = (manifest.content for manifest in manifests[PLACEMENT_KIND])
     clusters: dict[tuple[str, str], str] = {}
@@ -187,13 +186,21 @@ def in_turn(manifests: Manifests) -> list[Manifest]:
 
 
 def settled(manifests: Manifests, simulation: Simulation) -> list[PlannedAdapter]:
-    """Let the adapters settle on a settled fleet: round after round, what is placed becomes configured."""
+    """Let the adapters settle on a settled fleet: round after round, what is placed becomes configured.
+
+    An adapter counts as configured in the round after it was placed. Placements of adapters that are not in
+    the files stay as they are: nobody is there to change them.
+    """
     if not manifests[ADAPTER_KIND]:
         return []
     world = simulation.world
     given = {manifest.identity for manifest in manifests[ADAPTER_KIND]}
     placements = [manifest.content for manifest in manifests[PLACEMENT_KIND]]
-    strangers = [item for item in placements if (identity_of(item)[0], _adapter(item)) not in given]
+    strangers = [
+        item
+        for item in placements
+        if (identity_of(item)[0], mapping(item.get("spec")).get("adapter")) not in given
+    ]
     replicas = world.replicas
     answers: list[PlannedAdapter] = []
     for _ in range(ROUNDS):
@@ -208,15 +215,15 @@ def settled(manifests: Manifests, simulation: Simulation) -> list[PlannedAdapter
     return answers
 
 
-def _adapter(placement: JsonObject) -> str:
-    return str(mapping(placement.get("spec")).get("adapter"))
-
-
 def _configured(replicas: Iterable[JsonObject], placements: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return replicas whose status names the adapters that are placed on them."""
+    """Return replicas whose status names the adapters that are placed on them.
+
+    The handler of replicas would say so once the engine has loaded them; here nothing is ever loaded late.
+    """
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for item in placements:
-        names[identity_of(item)[0], str(mapping(item.get("spec")).get("replica"))].append(_adapter(item))
+        spec = mapping(item.get("spec"))
+        names[identity_of(item)[0], str(spec.get("replica"))].append(str(spec.get("adapter")))
     return [
         {
             **replica,
@@ -236,6 +243,10 @@ class AdapterDifference:
     name: str
     before: PlannedAdapter | None
     after: PlannedAdapter | None
+    leaving: list[tuple[str, str]]
+    """Replica and cluster of the places that it loses."""
+    arriving: list[tuple[str, str]]
+    """Replica and cluster of the places that it gets."""
 
     @property
     def counts(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -243,20 +254,6 @@ class AdapterDifference:
         ends = (self.before, self.after)
         one, other = ((0, 0) if end is None else (end.total, end.wanted) for end in ends)
         return one, other
-
-    def _moved(self, here: PlannedAdapter | None, there: PlannedAdapter | None) -> list[tuple[str, str]]:
-        names = {name for name, _, _ in there.places} if there else set()
-        return [(name, cluster) for name, cluster, _ in (here.places if here else ()) if name not in names]
-
-    @property
-    def leaving(self) -> list[tuple[str, str]]:
-        """Replica and cluster of the places that it loses."""
-        return self._moved(self.before, self.after)
-
-    @property
-    def arriving(self) -> list[tuple[str, str]]:
-        """Replica and cluster of the places that it gets."""
-        return self._moved(self.after, self.before)
 
     @property
     def worse(self) -> bool:
@@ -288,4 +285,10 @@ def compared(
     """Yield every adapter before and after, in the order of their names."""
     was, now = ({answer.title: answer for answer in answers} for answers in (before, after))
     for name in sorted({*was, *now}):
-        yield AdapterDifference(name, was.get(name), now.get(name))
+        ends = was.get(name), now.get(name)
+        here, there = (
+            {replica: cluster for replica, cluster, _ in end.places} if end else {} for end in ends
+        )
+        leaving = [(replica, cluster) for replica, cluster in here.items() if replica not in there]
+        arriving = [(replica, cluster) for replica, cluster in there.items() if replica not in here]
+        yield AdapterDifference(name, *ends, leaving, arriving)

@@ -62,6 +62,9 @@ def edited(
 
     Raises BadInput when it is not there, and when the API server would refuse the edit. What an `overlay`
     from a file brings in was looked at when the file was read.
+
+    Everything else is shared with what was read. Objects are recognised by identity, so none is ever
+    changed in place.
     """
     before = existing(manifests, kind, where)
     content = deepcopy(before.content)
@@ -121,6 +124,7 @@ class Commands:
 
 
 def _on(line: str, kubectl: str) -> str:
+    """The same command with another beginning; a comment stays as it is."""
     verb = line.removeprefix("kubectl ")
     return line if verb == line else f"{kubectl} {verb}"
 
@@ -262,10 +266,16 @@ class SetTaint:
 
     @property
     def _taint(self) -> JsonObject:
+        """The taint as it stands in a cluster."""
         value = {"value": self.value} if self.value else {}
         return {"key": self.key, **value, "effect": self.effect}
 
     def _edit(self, content: JsonObject) -> None:
+        """Put the taint into the list, or take it off.
+
+        Raises:
+            BadInput: where there is none to take off.
+        """
         spec = spec_of(content)
         before = spec.get("taints") or []
         others = [taint for taint in before if not self._is(taint)]
@@ -275,6 +285,7 @@ class SetTaint:
         spec["taints"] = [*others, *added]
 
     def _is(self, taint: object) -> bool:
+        """Tell whether an entry is this taint: key and effect are what the API tells taints apart by."""
         return isinstance(taint, dict) and (taint.get("key"), taint.get("effect")) == (self.key, self.effect)
 
 
@@ -331,6 +342,13 @@ class AddNodes:
         return edited(manifests, "InferenceCluster", ("", self.cluster), self._edit)
 
     def _edit(self, content: JsonObject) -> None:
+        """Change the declared count, and all that is published of the pool.
+
+        Nodes that come are usable as soon as they are there, so `usable` grows along.
+
+        Raises:
+            BadInput: where there is no such pool.
+        """
         status = content.get("status")
         published = pools_of(status.get("gpuPools") if isinstance(status, dict) else None)
         declared = pools_of(spec_of(content).get("nodePools"))
@@ -364,6 +382,7 @@ class AddNodes:
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
 
     def _add(self, holder: JsonObject, field: str) -> None:
+        """Add to one count. Raises BadInput where it is no number, or would fall below zero."""
         now = holder.get(field) or 0
         if isinstance(now, bool) or not isinstance(now, int | float):
             where = f"cluster {self.cluster}: pool {self.pool}: {field}"
@@ -401,6 +420,7 @@ class Replicas:
         return edited(manifests, "ModelDeployment", (self.namespace, self.name), self._edit)
 
     def _edit(self, content: JsonObject) -> None:
+        """Set the number; a schema refuses one that no API server takes."""
         spec_of(content)["replicas"] = self.replicas
 
     def commands(self, manifests: Manifests) -> Commands:
@@ -432,7 +452,10 @@ class Apply:
         return f"apply {', '.join(self.files)}"
 
     def apply(self, manifests: Manifests) -> Manifests:
-        """Replace or add every object; what is derived from a changed class or pool is derived anew."""
+        """Replace or add every object; what is derived from a changed class or pool is derived anew.
+
+        Faults of an object that is replaced go with it, and those of the new one come in their place.
+        """
         given = self.manifests
         replaced = {_key(manifest) for listed in given.by_kind.values() for manifest in listed}
         kept = [issue for issue in manifests.issues if _key(issue.manifest) not in replaced]
@@ -473,6 +496,7 @@ class Apply:
 
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:
+    """Kind, namespace and name: what makes two manifests the same object."""
     return manifest.kind, *manifest.identity
 
 
@@ -484,7 +508,11 @@ def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
 
 
 def _overlay(new: Manifest, content: JsonObject) -> None:
-    """Put a manifest over an object; a cluster whose node pools change publishes anew."""
+    """Put a manifest over an object; a cluster whose node pools change publishes anew.
+
+    Pools that were published are forgotten only where the manifest changes the node pools and has no status
+    of its own.
+    """
     pools = spec_of(content).get("nodePools")
     given, applied = new.content, _last_applied(content)
     if applied is not None:
@@ -538,6 +566,7 @@ def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]
 
 
 def _uses(cluster: Manifest, classes: set[str]) -> bool:
+    """Tell whether one of the node pools has one of these classes."""
     pools = pools_of(cluster.spec.get("nodePools"))
     return any(pool.get("className") in classes for pool in pools.values())
 

@@ -21,6 +21,7 @@ from function.api.model import mapping, mappings, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
+from function.cluster import publish
 from function.cluster.classes import attributes_of, devices_of, with_class
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
 
 
 def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
-    """Complete one cluster. Raises BadInput."""
+    """Complete one cluster. Raises BadInput.
+
+    A status without pools gets them from spec.nodePools. A cluster that publishes its pools is believed,
+    whatever its spec says meanwhile.
+    """
     content = manifest.content
     status = content.get("status")
     if status is None:
@@ -187,6 +192,7 @@ class ChargedClusters:
         return self._documents
 
     def _document(self, at: int) -> PlainDocument:
+        """One cluster with its charges, made anew only where a replica was added."""
         document, cluster = self._charged[at], self._clusters[at]
         if document is None:
             here = self._here[_name_of(cluster)]
@@ -203,6 +209,7 @@ def with_charges(clusters: list[dict[str, Any]], replicas: list[dict[str, Any]])
 
 
 def _name_of(cluster: Mapping[str, Any]) -> str:
+    """The name of a cluster."""
     return str(mapping(cluster.get("metadata")).get("name"))
 
 
@@ -219,9 +226,7 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
         {"accounting": charged_by[pool.get("name")], **pool} if pool.get("name") in charged_by else pool
         for pool in pools
     ]
-    from function.cluster.publish import charge  # noqa: PLC0415 - only for capacity: Published
-
-    return {**cluster, "status": {**status, "gpuPools": charge(_name_of(cluster), stated, replicas)}}
+    return {**cluster, "status": {**status, "gpuPools": publish.charge(_name_of(cluster), stated, replicas)}}
 
 
 def arbitrated(
@@ -230,6 +235,8 @@ def arbitrated(
     """Return the clusters with who gives way on those that arbitrate, and those on which nobody has to.
 
     On the latter a replica that preempts has its nodes. None where no cluster arbitrates.
+
+    A cluster names who gives way from what stands on it, so this is asked again in every round.
     """
     arbitrating = {
         _name_of(cluster)
@@ -238,14 +245,12 @@ def arbitrated(
     }
     if not arbitrating:
         return clusters, None
-    from function.cluster.publish import victims  # noqa: PLC0415 - only where a class preempts
-
     parsed = [replica_api.parse(PlainDocument(replica)) for replica in replicas]
     made, calm = [], set()
     for cluster in clusters:
         name, status = _name_of(cluster), mapping(cluster.get("status"))
         if name in arbitrating:
-            named, over = victims(name, mappings(status.get("gpuPools")), parsed)
+            named, over = publish.victims(name, mappings(status.get("gpuPools")), parsed)
             made.append({**cluster, "status": {**status, "givesWay": named}})
             calm |= set() if over else {name}
         else:

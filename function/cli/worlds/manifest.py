@@ -61,11 +61,16 @@ class Position:
 
 @lru_cache(maxsize=4)
 def _nodes(text: str) -> tuple[yaml.Node, ...]:
+    """The nodes of a text. Few texts are kept: a tree takes many times the space."""
     return tuple(compose_documents(text))
 
 
 def _mark(node: yaml.Node, path: FieldPath) -> yaml.Mark:
-    """Where the last step of a path is written: the key of a map, the item of a list."""
+    """Where the last step of a path is written: the key of a map, the item of a list.
+
+    Where a step is not written, the mark of the nearest one above it is returned: a required field that is
+    missing belongs there.
+    """
     mark = node.start_mark
     for step in path:
         if isinstance(node, yaml.MappingNode):

@@ -176,12 +176,16 @@ def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
 
 
 def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
+    """The members of an engine, each with its path."""
     listed_members = enumerate(mappings(engine.get("members")))
     return [EngineMember((*path, "members", at), member) for at, member in listed_members]
 
 
 def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
-    """Yield the mistakes that keep a deployment's pods from serving, whatever fleet they are on."""
+    """Yield the mistakes that keep a deployment's pods from serving, whatever fleet they are on.
+
+    Every shape is looked at, the alternatives too: the scheduler may choose any of them.
+    """
     template = manifest.replica_template
     brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
     for path, engine in _engines(manifest):
@@ -207,7 +211,10 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
 
 
 def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
-    """Yield the mistake of an engine whose arguments count on more GPUs than its pods have."""
+    """Yield the mistake of an engine whose arguments count on more GPUs than its pods have.
+
+    Nothing is said where one of the members asks for no devices: its GPUs may come in another way.
+    """
     serving = next((member for member in members if member.role != "Worker"), None)
     if serving is None or not all(member.gpus for member in members):
         return

@@ -65,8 +65,23 @@ def settle(world: World) -> Simulation:
 
 
 def after(world: World, planned: tuple[Planned, ...]) -> World:
-    """Let Crossplane do what was planned."""
-    changed = dict(_changes(planned))
+    """Let Crossplane do what was planned.
+
+    What is no longer desired is gone, what is new or restarts becomes Ready, and all else stands as
+    desired. A cluster that arbitrates then says anew who gives way.
+    """
+    changed: dict[ObjectKey, JsonObject | None] = {}  # Every observed object as desired; None: deleted.
+    for plan in planned:
+        restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
+        for key, document in plan.request.observed.items():
+            observed, desired = document.plain(), plan.response.desired.get(key)
+            if desired is None:
+                changed[_key(observed)] = None
+                continue
+            now = _updated(observed, desired.resource)
+            is_replica = observed.get("kind") == "ModelReplica"
+            starts = is_replica and desired.resource["metadata"].get("name") in restarted
+            changed[_key(observed)] = {**now, "status": READY} if starts else now
     made = [resource for plan in planned for resource in _made(plan)]
     stand: dict[str, list[JsonObject]] = {}
     for kind, objects in (("ModelReplica", world.replicas), ("ModelEndpoint", world.endpoints)):
@@ -93,24 +108,8 @@ def _served(replica: JsonObject, calm: set[str] | None) -> JsonObject:
     return {**replica, "status": READY} if waits and at_rest else replica
 
 
-def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
-    """Yield every observed object with its desired form, or None when it is deleted."""
-    for plan in planned:
-        restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
-        for key, document in plan.request.observed.items():
-            desired = plan.response.desired.get(key)
-            observed = document.plain()
-            if desired is None:
-                yield _key(observed), None
-            else:
-                updated = _updated(observed, desired.resource)
-                starts = desired.resource["metadata"].get("name") in restarted and (
-                    observed.get("kind") == "ModelReplica"
-                )
-                yield _key(observed), {**updated, "status": READY} if starts else updated
-
-
 def _key(plain: JsonObject) -> ObjectKey:
+    """Kind, namespace and name of an object."""
     return str(plain.get("kind")), *identity_of(plain)
 
 
@@ -129,6 +128,7 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
 
 
 def _noted(plain: JsonObject) -> JsonObject:
+    """The annotations of an object; empty where there are none."""
     return mapping(mapping(plain.get("metadata")).get("annotations"))
 
 
@@ -303,7 +303,10 @@ class Difference:
 
 
 def outcome(planned: Planned) -> DeploymentOutcome:
-    """Read one deployment's outcome from its plan."""
+    """Read one deployment's outcome from its plan.
+
+    Of a deployment that cannot be read, only the reason is known.
+    """
     response, forecast, scheduled = planned.response, planned.forecast, planned.forecast.scheduled
     reason, message = (scheduled.reason, scheduled.message) if scheduled else ("Unknown", "")
     if not forecast.readable:
@@ -322,7 +325,11 @@ def outcome(planned: Planned) -> DeploymentOutcome:
 
 
 def compare(before: Simulation, after: Simulation) -> list[Difference]:
-    """Every deployment before and after, in the order of their names."""
+    """Every deployment before and after, in the order of their names.
+
+    A deployment that is in one of the two only has an empty outcome in the other. Steps of a rollout that
+    would happen anyway are left out.
+    """
     was = {planned.title: outcome(planned) for planned in before.last}
     now = {planned.title: outcome(planned) for planned in after.last}
     causes, anyway = _causes(after), _serving(before, {})
@@ -370,7 +377,10 @@ def _causes(simulation: Simulation) -> dict[str, dict[str, str]]:
 
 
 def _steps(simulation: Simulation) -> dict[str, tuple[Step, ...]]:
-    """How outdated templates are changed, by deployment; the rounds in which something happens."""
+    """How outdated templates are changed, by deployment; the rounds in which something happens.
+
+    A deployment counts only where a replica restarts or waits for its turn: moves alone are no rollout.
+    """
     steps: dict[str, list[Step]] = defaultdict(list)
     for planned in simulation.plans:
         forecast = planned.forecast
@@ -446,7 +456,11 @@ def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
 def forecast_both(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None, *, quietly: bool = False
 ) -> tuple[WhatIf, tuple[str, ...]]:
-    """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
+    """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput.
+
+    Both fleets share what was parsed. An object that cannot be read is left out of both, and the changes are
+    still compared on all others.
+    """
     edited = manifests
     for change in changes:
         edited = change.apply(edited)
@@ -470,6 +484,7 @@ def forecast_both(
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
+    """Replicas on clusters that are emptied, whose deployment is in no file."""
     identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
     for replica in manifests["ModelReplica"]:
         cluster = replica.spec.get("clusterName")

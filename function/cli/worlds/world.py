@@ -125,7 +125,11 @@ class Simulation:
 
 
 def replicas_of(planned: Planned) -> list[JsonObject]:
-    """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
+    """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions.
+
+    They are shown to the handlers below as Crossplane would store them, under the name and the uid that
+    they already have.
+    """
     workloads = []
     for key, desired in sorted(planned.response.desired.items()):
         if desired.resource.get("kind") != "ModelReplica":
@@ -158,7 +162,10 @@ def world_of(manifests: Manifests) -> World:
 
 
 def _in_turn(deployments: Iterable[Manifest], config: dict[str, Any] | None) -> list[Manifest]:
-    """Sort deployments as they take their turn: by the value of their class, then the oldest first."""
+    """Sort deployments as they take their turn: by the value of their class, then the oldest first.
+
+    A config that cannot be read is said elsewhere; here it leaves all deployments in one class.
+    """
     try:
         settings = SchedulerConfig.parse(config or {})
     except Malformed:
@@ -197,6 +204,7 @@ def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
 
 
 def _deployment_label(content: dict[str, Any]) -> str:
+    """The deployment that a replica says it is of; "" where it says none."""
     label = map_at(map_at(content, "metadata"), "labels").get(DEPLOYMENT_LABEL)
     return label if isinstance(label, str) else ""
 
@@ -233,12 +241,14 @@ class Presented:
             self._note_owner(document)
 
     def _note_replica(self, document: PlainDocument) -> None:
+        """Let later requests find one replica: by its deployment, and on its cluster."""
         read = self._note_owner(document)
         self._by_label[_deployment_label(document.content)].append(document)
         if self._charged is not None:
             self._charged.add(read)
 
     def _note_owner(self, document: PlainDocument) -> ModelReplica:
+        """Note who says that it owns a replica or an endpoint; return it as it was parsed."""
         read = self._world.memo.parsed(document, replica_api.parse)
         self._by_owner[read.namespace, read.deployment].append((read, document))
         return read
@@ -251,7 +261,11 @@ class Presented:
         self._note_replica(document)
 
     def request(self, deployment: Manifest) -> Request:
-        """The last request that Crossplane would send for one deployment: all it requires is delivered."""
+        """The last request that Crossplane would send for one deployment: all it requires is delivered.
+
+        Crossplane asks until nothing more is required. Here everything that may be required is delivered at
+        once.
+        """
         first = Request(
             PlainDocument(deployment.content), self._observed(deployment), input=self._world.config
         )
@@ -279,6 +293,7 @@ class Presented:
         return tuple(documents)
 
     def _of_kind(self, requirement: Requirement) -> Iterable[PlainDocument]:
+        """The objects of a kind; of replicas, only those of the deployment that is selected."""
         world, kind = self._world, requirement.kind
         if kind == "InferenceCluster":
             return self._clusters if self._charged is None else self._charged.documents
@@ -293,7 +308,11 @@ class Presented:
 
 
 def plan_all(world: World, *, reuse: ParseMemo | None = None) -> Iterator[Planned]:
-    """Plan every deployment, the oldest first. `reuse`: another memory than the world's own."""
+    """Plan every deployment, the oldest first. `reuse`: another memory than the world's own.
+
+    A deployment that is planned changes the world for the next: what it places is added before that one is
+    asked.
+    """
     presented, memo = Presented(world), reuse or world.memo
     for deployment in world.deployments:
         request = presented.request(deployment)
