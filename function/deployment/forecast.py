@@ -42,7 +42,7 @@ from function.scheduler import headroom
 from function.scheduler.decision import Decision
 from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import FittingPool, PartlyHeld, Question, Room
-from function.scheduler.ledger import Overcommitted, all_overcommitted
+from function.scheduler.ledger import Overcommitted
 from function.scheduler.memo import Shared
 from function.scheduler.outcomes import Update
 from function.scheduler.price import NO_PRICE, Price, amount
@@ -192,7 +192,10 @@ class Forecast:
     @property
     def overcommitted(self) -> tuple[Overcommitted, ...]:
         """Every pool of the fleet that holds more than it has, as observed."""
-        return all_overcommitted(self._decision.ledger) if self._decision else ()
+        if self._decision is None:
+            return ()
+        ledger = self._decision.ledger
+        return tuple(ledger.overcommitment(*key) for key in ledger.overcommitted_pools())
 
     def holders(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""

@@ -124,11 +124,6 @@ class Shortage(NamedTuple):
     needs: int
     free: int
 
-    @property
-    def missing(self) -> int:
-        """How many more nodes it would take."""
-        return self.needs - self.free
-
 
 def gangs_of(pods: Iterable[Pods], copies: int, *, apart: bool) -> Gangs:
     """Return the pods of an engine in one pool: one gang of all copies where they must be `apart`."""
@@ -220,10 +215,12 @@ class PoolDevices:
 
     def layout(self, pods: frozenset[PodClaims], budget: Budget) -> PodLayout:
         """Lay some pods on the node. Raises OutOfSteps where the budget has fewer units than that takes."""
-        return self._once(self._layouts, pods, lambda: self._lay(pods, budget), budget)
 
-    def _lay(self, pods: frozenset[PodClaims], budget: Budget) -> PodLayout:
-        return PodLayout(self.entries, {pod: self.bindings(pod, budget) for pod in sorted(pods)}, budget)
+        def lay() -> PodLayout:
+            bindings = {pod: self.bindings(pod, budget) for pod in sorted(pods)}
+            return PodLayout(self.entries, bindings, budget)
+
+        return self._once(self._layouts, pods, lay, budget)
 
     def bindings(self, pod: PodClaims, budget: Budget) -> Bindings:
         """Find out which devices of the node a pod can bind. Raises OutOfSteps, as `layout` does."""
@@ -296,35 +293,31 @@ class PoolDevices:
 
         None where there are more than `MAX_CHOICES`.
         """
-        values = []
+        published: list[dict[int, set[str]]] = []
+        """What each rule's entries publish under its attribute, by the position of the entry."""
         for rule in pod.shared:
             budget.spend(SHARE * sum(len(selected[claim]) for claim in rule.claims))
-            shared = {at: self._values(at, rule) for claim in rule.claims for at in selected[claim]}
-            budget.spend(sum(map(len, shared.values())))
-            values.append(sorted(set().union(*shared.values())))
+            named = {at for claim in rule.claims for at in selected[claim]}
+            of_entry = {at: set(map(str, values_of(self.entries[at], rule.attribute))) for at in named}
+            budget.spend(sum(map(len, of_entry.values())))
+            published.append(of_entry)
+        values = [sorted(set().union(*of_entry.values())) for of_entry in published]
         if prod(map(len, values)) > MAX_CHOICES:
             return ()
         bindings: dict[Binding, None] = {}
         for chosen in product(*values):
             parts = []
             for at, (claim, entries) in enumerate(zip(pod.claims, selected, strict=True)):
-                rules = zip(pod.shared, chosen, strict=True)
-                required = [(rule, value) for rule, value in rules if at in rule.claims]
+                rules = zip(pod.shared, published, chosen, strict=True)
+                required = [(of_entry, value) for rule, of_entry, value in rules if at in rule.claims]
                 budget.spend(1 + SHARE * len(entries) * len(required))
-                sharing = [
-                    entry
-                    for entry in entries
-                    if all(value in self._values(entry, rule) for rule, value in required)
-                ]
+                sharing = [entry for entry in entries if all(value in has[entry] for has, value in required)]
                 parts.append(ClaimPart(tuple(sharing), claim.number))
             if all(sum(self.entries[at].count for at in part.entries) >= part.number for part in parts):
                 bindings[tuple(parts)] = None
                 if len(bindings) > MAX_WAYS:
                     break
         return tuple(bindings)
-
-    def _values(self, entry: int, rule: SharedValue) -> set[str]:
-        return set(map(str, values_of(self.entries[entry], rule.attribute)))
 
 
 class PodLayout:
@@ -351,14 +344,11 @@ class PodLayout:
             kinds[kind].append(at)
         budget.spend(len(entries) * len(self._parts))
         self._kinds = list(kinds.values())
-        self.devices: NodeLoad = tuple(self._count(kind) for kind in self._kinds)
+        self.devices: NodeLoad = tuple(sum(entries[at].count for at in kind) for kind in self._kinds)
         self._bindings = bindings
         self.cut = False
         """Whether some pod has more ways than are told apart, so that who is short of a node may not be."""
         self.footprints = {pod: self._footprint(row, budget) for pod, row in bindings.items()}
-
-    def _count(self, entries: Iterable[int]) -> int:
-        return sum(self._entries[at].count for at in entries)
 
     def _footprint(self, bindings: Bindings, budget: Budget) -> Footprint:
         ways: set[NodeLoad] = set()
@@ -414,7 +404,8 @@ class PodLayout:
             ways = (len(way) for pod in pods for way in self._bindings[pod].possible)
             budget.spend(2 * sum(ways))
             taken = sum(self._taken_within(within, pod) * number for pod, number in pods.items())
-            scarcest = max(scarcest, -(-taken // self._count(entries)) if entries else 0)
+            of_node = sum(self._entries[at].count for at in entries)
+            scarcest = max(scarcest, -(-taken // of_node) if entries else 0)
         return filled + scarcest
 
     def _taken_within(self, entries: set[int], pod: PodClaims) -> int:
@@ -456,10 +447,6 @@ class DeviceCapacity:
         """Say what stands against a demand; None when there is room. Raises OutOfSteps."""
         return self.charged(demand).stranded(budget) if demand.gangs else None
 
-    def touched_by(self, demand: Demand) -> bool:
-        """Tell whether a demand takes anything of it."""
-        return bool(demand.gangs)
-
     def grown(self, nodes: int) -> DeviceCapacity:
         """Return the pool with some nodes more, or less."""
         return DeviceCapacity(self.nodes + nodes, self.devices, self.gangs) if nodes else self
@@ -499,7 +486,7 @@ class DeviceCapacity:
         self, layout: PodLayout, loads: Counter[Footprint], budget: Budget
     ) -> tuple[Shortage | None, bool]:
         """The worst shortage, and whether there surely is one."""
-        worst, is_sure = None, False
+        worst, missing, is_sure = None, 0, False
         largest = max((sum(pods for _, pods in copies.gang) for copies in self.gangs), default=0)
         for gang in (copies.gang for copies in self.gangs if copies.number > 0):
             others = loads.copy()
@@ -519,9 +506,9 @@ class DeviceCapacity:
                     except NotTold:  # Counts against the set, but says nothing for sure.
                         pass
                     open_to -= 1
-                if size - open_to > (worst.missing if worst else 0):
-                    worst = Shortage(size, open_to)
-            if worst is not None and worst.missing == largest:
+                if size - open_to > missing:
+                    worst, missing = Shortage(size, open_to), size - open_to
+            if worst is not None and missing == largest:  # No pod can be worse off than that.
                 break
         return worst, is_sure
 

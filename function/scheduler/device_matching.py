@@ -180,11 +180,6 @@ class Resolved:
         """The entry that covers it, the first of several."""
         return self.devices[0]
 
-    @property
-    def claimed(self) -> bool:
-        """Tell whether it becomes part of the pod's DRA claim."""
-        return self.device.claimable
-
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -195,12 +190,12 @@ class Match:
     @property
     def claims(self) -> bool:
         """Tell whether the member's pods bind a device."""
-        return any(choice.claimed for choice in self.resolved)
+        return any(choice.device.claimable for choice in self.resolved)
 
     @property
     def claimed(self) -> tuple[Resolved, ...]:
         """The requests of the pods' DRA claim, that with the fewest ways to allocate it first."""
-        claimed = (choice for choice in self.resolved if choice.claimed)
+        claimed = (choice for choice in self.resolved if choice.device.claimable)
         return tuple(sorted(claimed, key=lambda r: perm(max(r.bindable, r.count), r.count)))
 
     @property
@@ -592,13 +587,9 @@ def _why_not_together(
         )
     taints = sorted({str(taint) for device in devices for taint in device.taints})
     if taints and fits(rules.constraints, bounded=rules.bounded, tainted=True):
-        detail = f"{counts}; the others have {_shown(taints)}"
+        detail = f"{counts}; the others have {{{', '.join(taints)}}}"
         return Rejection(Reason.UntoleratedDeviceTaint, request=together, detail=detail)
     return Rejection(Reason.DeviceContention, request=together, detail=counts)
-
-
-def _shown(taints: Sequence[str]) -> str:
-    return f"{{{', '.join(taints)}}}"
 
 
 _DEEPEST_LAST = ("nomatch", "error", "cost", "match")
@@ -703,10 +694,8 @@ def _not_covered(
     left = [taint for other in group for taint in untolerated(other.taints, sub.tolerations)]
     free = sum(other.count for other in group if not untolerated(other.taints, sub.tolerations))
     if left and free < sub.count:
-        taints = sorted({str(taint) for taint in left})
-        return said._replace(
-            reason=Reason.UntoleratedDeviceTaint, detail=_shown(taints), needs=sub.count, free=free
-        )
+        detail = f"{{{', '.join(sorted({str(taint) for taint in left}))}}}"
+        return said._replace(reason=Reason.UntoleratedDeviceTaint, detail=detail, needs=sub.count, free=free)
     return said._replace(reason=Reason.ConstraintUnsatisfied, detail=_no_common(member), device="")
 
 

@@ -189,12 +189,8 @@ def _ranked(inputs: SchedulingInput, among: Iterable[Kept]) -> Iterator[tuple[Ra
 
 
 def _leaving(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Leaving[Kept]:
+    """Line up those that can leave among some of all that are kept: `next` is the one that leaves first."""
     return Leaving(_ranked(inputs, among), (stays.own_replica.cluster for stays in kept))
-
-
-def next_victim(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Kept | None:
-    """The replica that leaves first of those that can, among some of all that are kept."""
-    return _leaving(inputs, kept, among).next()
 
 
 def _excess(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> Iterator[Kept]:
@@ -299,7 +295,7 @@ def replace(
     """
     done, extra = Replaced(list(kept)), surge(inputs)
     waiting = [replica for replica in kept if replica.needs_replacement or (extra and replica.outgoing)]
-    while waiting and (victim := next_victim(inputs, done.staying, among=waiting)) is not None:
+    while waiting and (victim := _leaving(inputs, done.staying, waiting).next()) is not None:
         waiting.remove(victim)
         standing = len(done.staying) + len(done.placed) + new
         covered = bool(extra) and standing - inputs.deployment.wanted > done.covered
@@ -471,9 +467,8 @@ def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
         observed = own_replica.document.project(stamp.RUNNING)["spec"]
     except Unreadable:
         return False
-    return not stamp.same_template(
-        stamp.updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed), observed
-    )
+    updated = stamp.updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed)
+    return bool(stamp.template_of(updated) != stamp.template_of(observed))
 
 
 def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting: list[Kept]) -> set[str]:
@@ -487,14 +482,14 @@ def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting:
         halves = [replica for replica in doubtful if inputs.serving.half_updated(replica.own_replica)]
         has_template = [replica for replica in kept if replica.update is None and replica not in waiting]
         if all(inputs.serving(replica.own_replica) for replica in has_template):
-            first = next_victim(inputs, waiting, among=halves)
+            first = _leaving(inputs, waiting, halves).next()
             return set() if first is None else {first.own_replica.key}
         return set()
     now = {replica.own_replica.key for replica in doubtful}
     waiting = [replica for replica in waiting if replica.own_replica.key not in now]
     while waiting and inputs.deployment.wanted - (serving - 1) <= budget:
         lasting = [replica for replica in waiting if not replica.waits]
-        following = next_victim(inputs, waiting, among=lasting or waiting)
+        following = _leaving(inputs, waiting, lasting or waiting).next()
         if following is None:
             break
         waiting.remove(following)

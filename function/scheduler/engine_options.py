@@ -180,7 +180,7 @@ def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -
         return None
     if not any(match.claims for match in matches):
         return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
-    return _put(engine, pools, matches)
+    return EngineOption(engine, pools, tuple(matches), _demands(engine, pools, matches))
 
 
 def refused(members: Sequence[Member], verdicts: Sequence[Verdict]) -> Refusal | None:
@@ -210,10 +210,6 @@ def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -
             detail = "could bind a device on another pool"
             return Rejection(Reason.NothingClaimable, detail=detail, member=member.role)
     return engine_option
-
-
-def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
-    return EngineOption(engine, pools, tuple(matches), _demands(engine, pools, matches))
 
 
 def kept_apart(option: EngineOption, pools: Sequence[Pool]) -> EngineOption:
@@ -272,4 +268,5 @@ def variants(option: EngineOption, others: Sequence[Sequence[Match]]) -> Iterato
     claims = [match.stamped for match in option.matches]
     for matches in product(*others):
         if [match.stamped for match in matches] != claims and any(match.claims for match in matches):
-            yield _put(option.engine, option.pools, matches)
+            demands = _demands(option.engine, option.pools, matches)
+            yield EngineOption(option.engine, option.pools, matches, demands)

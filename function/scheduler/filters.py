@@ -68,12 +68,12 @@ PUBLISHES_POOLS = StateGate(Reason.NoPoolsPublished, lambda cluster: cluster.poo
 # clusterSelector: labels by equality and expression, and CEL over the cluster. All of it must match.
 
 
+@dataclass(frozen=True, slots=True)
 class ClusterSelectorFilter:
     """Rejects clusters that the deployment's clusterSelector does not match."""
 
-    def __init__(self, selector: ClusterSelector, evaluations: Evaluations) -> None:
-        """Take the selector, and what evaluates its CEL."""
-        self._selector, self._evaluations = selector, evaluations
+    selector: ClusterSelector
+    evaluations: Evaluations
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> ClusterSelectorFilter | None:
@@ -86,23 +86,23 @@ class ClusterSelectorFilter:
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster whose labels or attributes do not match."""
         labels = cluster.labels
-        for key, value in sorted(self._selector.match_labels.items()):
+        for key, value in sorted(self.selector.match_labels.items()):
             if labels.get(key) != value:
                 return _mismatch(f"{key}={value}", labels, key)
-        for expression in self._selector.match_expressions:
+        for expression in self.selector.match_expressions:
             if not expression.matches(labels):
                 return _mismatch(_written(expression), labels, expression.key)
         return self._reject_by_cel(cluster)
 
     def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:
-        if not self._selector.cel:
+        if not self.selector.cel:
             return None
         subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
-        for index, expression in enumerate(self._selector.expressions):
-            program = self._evaluations.program(expression)
-            outcome = self._evaluations.outcome(program, subject)
+        for index, expression in enumerate(self.selector.expressions):
+            program = self.evaluations.program(expression)
+            outcome = self.evaluations.outcome(program, subject)
             if outcome.kind == "nomatch":
-                gap = DeferredGap(partial(self._evaluations.gap, program, subject))
+                gap = DeferredGap(partial(self.evaluations.gap, program, subject))
                 return Rejection(Reason.ClusterSelectorMismatch, gap=gap, selector=index)
             if outcome.kind != "match":
                 return Rejection(Reason.ClusterSelectorError, detail=outcome.message, selector=index)
@@ -126,25 +126,28 @@ def _written(requirement: LabelRequirement) -> str:
 # The referenced ModelCache must be staged on the cluster: its labels narrow new placements.
 
 
+@dataclass(frozen=True, slots=True)
 class CacheFootprint:
     """Rejects clusters outside the footprint of the referenced cache."""
 
-    def __init__(self, cache: ModelCache) -> None:
-        """Take the cache."""
-        self._name, self._labels = cache.metadata.name, sorted(cache.footprint.items())
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    """Those that the cache wants, in the order in which one that is missing is named."""
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheFootprint | None:
         """Build it where a cache is referenced and found."""
         cache = inputs.fleet.cache
-        return cls(cache) if cache and cache.footprint else None
+        if cache is None or not cache.footprint:
+            return None
+        return cls(cache.metadata.name, tuple(sorted(cache.footprint.items())))
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster that lacks one of the cache's labels."""
-        for key, value in self._labels:
+        for key, value in self.labels:
             if cluster.labels.get(key) != value:
                 return Rejection(
-                    Reason.OutsideCacheFootprint, detail=f"cache {self._name} wants {key}={value}"
+                    Reason.OutsideCacheFootprint, detail=f"cache {self.name} wants {key}={value}"
                 )
         return None
 

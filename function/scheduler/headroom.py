@@ -85,7 +85,7 @@ class Question:
             stack.obstacles if stack else {},
             _counts(decision).key if filters.counting(inputs) else None,
             (schedule.may_place(inputs), fleet.clusters, fleet.unreadable, fleet.cache, fleet.uncharged),
-            (decision.ledger.levels, decision.ledger.limits(inputs.deployment.namespace)),
+            decision.ledger.levels(inputs.deployment.namespace),
         )
 
 
@@ -239,7 +239,7 @@ def _partly_held(
     room: DeviceCapacity | None = DeviceCapacity(
         pool.nodes - pool.unusable, PoolDevices(pool), total([*others, *placed])
     )
-    by_nodes, by_devices = max(0, ledger.free(cluster, pool.name)) // held[-1].nodes, 0
+    by_nodes, by_devices = max(0, ledger.capacity(cluster, pool.name).free_nodes) // held[-1].nodes, 0
     budget = Budget(PACKING)
     try:
         while by_devices < SHARING and (room := room.take(held[-1], budget) if room else None):
@@ -274,7 +274,7 @@ def _pool_fit(
         cluster.name,
         pool.name,
         max(1, option.nodes),
-        decision.ledger.free(cluster.name, pool.name),
+        decision.ledger.capacity(cluster.name, pool.name).free_nodes,
         pool.nodes,
         tuple(device for device in pool.devices or () if device.name in chosen),
         rejection if rejection is not None and not rejection.pool else None,

@@ -25,7 +25,6 @@ from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import (
     Demand,
     DeviceCapacity,
-    Gangs,
     PoolDevices,
     Shortage,
     minus,
@@ -50,10 +49,6 @@ class NodeCapacity(NamedTuple):
     def shortage(self, demand: Demand, _: Budget) -> Shortage | None:
         """Say what stands against a demand; None when there is room."""
         return Shortage(demand.nodes, self.free_nodes) if demand.nodes > self.free_nodes else None
-
-    def touched_by(self, demand: Demand) -> bool:
-        """Tell whether a demand takes anything of it."""
-        return bool(demand.nodes)
 
     def grown(self, nodes: int) -> NodeCapacity:
         """Return the pool with some nodes more, or less."""
@@ -99,11 +94,6 @@ class Overcommitted:
         return f"{name} holds {self.nodes} of {nodes}"
 
 
-def all_overcommitted(ledger: Ledger) -> tuple[Overcommitted, ...]:
-    """The overcommitted pools of the whole fleet, whoever holds them."""
-    return tuple(_entry(ledger, cluster, pool) for cluster, pool in ledger.overcommitted_pools())
-
-
 def overcommitted_pools(
     own_replicas: Iterable[OwnReplica], ledger: Ledger, publishing: Mapping[str, InferenceCluster]
 ) -> tuple[Overcommitted, ...]:
@@ -122,15 +112,11 @@ def overcommitted_pools(
     entries = []
     for cluster, pool in held:
         if ledger.overcommitted(cluster, pool):
-            entries.append(_entry(ledger, cluster, pool))
+            entries.append(ledger.overcommitment(cluster, pool))
         elif cluster in publishing and pool in publishing[cluster].overcommitted:
-            entries.append(Overcommitted(cluster, pool, 0, ledger.size(cluster, pool), published=True))
+            total = publishing[cluster].node_counts.get((cluster, pool), 0)
+            entries.append(Overcommitted(cluster, pool, 0, total, published=True))
     return tuple(entries)
-
-
-def _entry(ledger: Ledger, cluster: str, pool: str) -> Overcommitted:
-    nodes, size = ledger.living_nodes(cluster, pool), ledger.size(cluster, pool)
-    return Overcommitted(cluster, pool, nodes, size, by_devices=ledger.by_devices(cluster, pool))
 
 
 def seniority(replica: ModelReplica) -> tuple[str, str, str]:
@@ -159,54 +145,59 @@ def yielding(ledger: Ledger, *, without: Collection[str] = ()) -> tuple[Yielding
     pass would take as many passes as there are replicas too many. A replica that stands on two pools is
     judged once, and one that still fits after a larger one had to go stays.
     """
-    rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools() if key[0] not in without}
+    watched = [key for key in ledger.overcommitted_pools() if key[0] not in without]
+    rooms = Rooms(ledger, {key: ledger.initial(*key) for key in watched})
     charges: list[tuple[str, ModelReplica]] = []
     for cluster in sorted({cluster for cluster, _ in rooms}):
         for replica in ledger.living(cluster):
             if may_yield(replica):
                 charges.append((cluster, replica))
             else:
-                occupy(rooms, ledger, cluster, replica)
+                rooms.occupy(cluster, replica)
     budgets = {key: Budget(PACKING) for key in rooms}
     gives_way = []
     for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
         try:
-            pool = lacking(rooms, ledger, cluster, replica, budgets)
+            pool = rooms.lacking(cluster, replica, budgets)
         except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
             pool = None
         if pool is None:
-            occupy(rooms, ledger, cluster, replica)
+            rooms.occupy(cluster, replica)
         else:
             gives_way.append(Yielding(replica, pool))
     return tuple(gives_way)
 
 
-Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"
-"""What is left of the overcommitted pools, by cluster and pool."""
+PoolKey: TypeAlias = tuple[str, str]
+"""A pool of the fleet: the names of its cluster and of itself."""
 
 
-def occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, sign: int = 1) -> None:
-    """Charge a replica to the pools that are watched, whether or not they have the room; or take it out."""
-    charge(rooms, cluster, ledger.demands(replica), sign)
+class Rooms(dict[PoolKey, PoolCapacity]):
+    """What some pools have left while it is tried who gives way there. Other pools are not watched."""
 
+    def __init__(self, ledger: Ledger, left: Mapping[PoolKey, PoolCapacity]) -> None:
+        """Start with what is left. `ledger` says what a replica demands."""
+        super().__init__(left)
+        self._ledger = ledger
 
-def charge(rooms: Rooms, cluster: str, demands: Mapping[str, Demand], sign: int) -> None:
-    """Charge demands likewise, or take them out."""
-    for pool, demand in demands.items():
-        if (cluster, pool) in rooms:
-            charged = demand if sign > 0 else Demand(-demand.nodes, minus(demand.gangs))
-            rooms[cluster, pool] = rooms[cluster, pool].charged(charged)
+    def occupy(self, cluster: str, replica: ModelReplica, sign: int = 1) -> None:
+        """Charge a replica to the watched pools, whether or not they have the room; or (-1) take it out."""
+        self.charge(cluster, self._ledger.demands(replica), sign)
 
+    def charge(self, cluster: str, demands: Mapping[str, Demand], sign: int) -> None:
+        """Charge demands likewise, or take them out."""
+        for pool, demand in demands.items():
+            if (cluster, pool) in self:
+                charged = demand if sign > 0 else Demand(-demand.nodes, minus(demand.gangs))
+                self[cluster, pool] = self[cluster, pool].charged(charged)
 
-def lacking(
-    rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica, budgets: Mapping[PoolKey, Budget]
-) -> str | None:
-    """The first watched pool that has no room for a replica; None when all have. Raises OutOfSteps."""
-    for pool, demand in ledger.demands(replica).items():
-        room = rooms.get((cluster, pool))
-        if room is not None and pool in replica.nodes and room.shortage(demand, budgets[cluster, pool]):
-            return pool
-    return None
+    def lacking(self, cluster: str, replica: ModelReplica, budgets: Mapping[PoolKey, Budget]) -> str | None:
+        """The first watched pool that has no room for a replica; None when all have. Raises OutOfSteps."""
+        for pool, demand in self._ledger.demands(replica).items():
+            room = self.get((cluster, pool))
+            if room is not None and pool in replica.nodes and room.shortage(demand, budgets[cluster, pool]):
+                return pool
+        return None
 
 
 # The ledger: how much of each pool is taken and by whom, and how many replicas each cluster counts for.
@@ -219,11 +210,9 @@ def lacking(
 # 3. A pool charges nodes, or with Device accounting the pods themselves (`device_accounting`).
 # 4. Replicas count for spreading while they are kept or placed, not while they are leaving.
 #
-# Whatever was found out about a cluster holds until its entry in the journal: a cache reads on from where
-# it stopped (`changed_since`) and forgets the clusters it finds there. Nobody has to remember to tell it.
+# What was found out about a cluster holds until the journal names it again. A memo reads on from where it
+# stopped, and forgets the clusters that it finds there: a change needs no list of whom to tell.
 
-PoolKey = tuple[str, str]
-"""A pool of the fleet: the names of its cluster and of itself."""
 _VERSIONS = itertools.count()
 """Versions of counts, of which none is given twice in a process."""
 
@@ -249,10 +238,6 @@ class ReplicaCounts:
     def key(self) -> frozenset[tuple[str, int]]:
         """The counts as a value: equal keys are equal counts."""
         return frozenset(entry for entry in self._counts.items() if entry[1])
-
-    def clusters(self) -> frozenset[str]:
-        """The clusters that have replicas."""
-        return frozenset(cluster for cluster, count in self._counts.items() if count)
 
     def copy(self) -> ReplicaCounts:
         """Return counts that are the same and go their own way from now on."""
@@ -299,7 +284,9 @@ class Ledger:
             if key in self._devices:
                 self._devices[key] = self._devices[key].grown(-nodes)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
-        self._journal: list[str] = []
+        self.journal: list[str] = []
+        """The cluster of every change, in order. A memo notes how far it has read, and forgets the clusters
+        that come after."""
         self._overcommitted: dict[PoolKey, bool] = {}  # Until a replica is opened or closed.
         self._settled: Iterable[PoolKey] = ()
         self._touched: frozenset[str] | None = None
@@ -314,7 +301,7 @@ class Ledger:
         other._apart, other._unusable = self._apart, self._unusable
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
-        other._journal = list(self._journal)
+        other.journal = list(self.journal)
         other._settled, other._touched = self._settled, self._touched
         other.counts = self.counts.copy()
         other.quotas = self.quotas.copy() if self.quotas is not None else None
@@ -361,16 +348,8 @@ class Ledger:
 
     def rooms(self, cluster: InferenceCluster) -> Rooms:
         """Return the free capacities of a cluster's pools, to try on what comes of changes."""
-        names = [pool.name for pool in cluster.pools]
-        return {(cluster.name, name): self.capacity(cluster.name, name) for name in names}
-
-    def free(self, cluster: str, pool: str) -> int:
-        """Free nodes; negative when the pool is overcommitted."""
-        return self.capacity(cluster, pool).free_nodes
-
-    def size(self, cluster: str, pool: str) -> int:
-        """Nodes a pool has."""
-        return self._sizes.get((cluster, pool), 0)
+        keys = [(cluster.name, pool.name) for pool in cluster.pools]
+        return Rooms(self, {key: self.capacity(*key) for key in keys})
 
     def by_devices(self, cluster: str, pool: str) -> bool:
         """Tell whether a pool charges devices, not whole nodes."""
@@ -381,10 +360,13 @@ class Ledger:
         key = (cluster, pool)
         return self._empty[key] if key in self._empty else NodeCapacity(self._sizes.get(key, 0))
 
-    @property
-    def levels(self) -> tuple[object, ...]:
-        """Free capacities and overcommitted pools, as a value: rejections rest on no more."""
-        return dict(self._free), dict(self._devices), self.overcommitted_pools()
+    def levels(self, namespace: str) -> tuple[object, ...]:
+        """Free capacities, overcommitted pools, and what is held of the quotas of a namespace, as a value.
+
+        The rejections of one more replica of that namespace rest on no more.
+        """
+        held = self.quotas.of(namespace) if self.quotas is not None else ()
+        return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging
 
@@ -396,7 +378,7 @@ class Ledger:
                 self._free[key] -= demand.nodes
             if key in self._devices:
                 self._devices[key] = self._devices[key].charged(demand)
-        self._journal.append(cluster)
+        self.journal.append(cluster)
 
     def release(self, cluster: str, demands: Mapping[str, Demand]) -> None:
         """Give back what was taken."""
@@ -406,7 +388,7 @@ class Ledger:
     def demands(self, replica: ModelReplica) -> dict[str, Demand]:
         """Return the demands of an existing replica, as stamped on it, by pool."""
         apart = self._apart.get(replica.cluster, ())
-        gangs: Mapping[str, Gangs] = stamped_gangs(replica.engines, apart=apart) if self._empty else {}
+        gangs = stamped_gangs(replica.engines, apart=apart) if self._empty else {}
         pools = {**replica.nodes, **gangs}
         return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
 
@@ -446,10 +428,6 @@ class Ledger:
                 self._overcommitted.clear()
                 self.vacate(replica, replica.cluster)
 
-    def limits(self, namespace: str) -> tuple[object, ...]:
-        """How much is held of the quotas of a namespace, as a value."""
-        return self.quotas.of(namespace) if self.quotas is not None else ()
-
     def limit(self, quotas: QuotaUsage) -> None:
         """Count from now on what quotas limit, and what exists at once."""
         for cluster, replicas in self._held.items():
@@ -462,24 +440,13 @@ class Ledger:
     def count(self, cluster: str, number: int = 1) -> None:
         """Count some replicas of the deployment more, or less, on a cluster."""
         self.counts.add(cluster, number)
-        self._journal.append(cluster)
+        self.journal.append(cluster)
 
     def count_for(self, counts: ReplicaCounts) -> ReplicaCounts:
         """Count replicas of another deployment from now on; returns the counts before."""
         before, self.counts = self.counts, counts
-        self._journal.extend(before.clusters() | counts.clusters())
+        self.journal.extend({cluster for cluster, _ in before.key | counts.key})
         return before
-
-    # The journal
-
-    @property
-    def revision(self) -> int:
-        """How many changes there were."""
-        return len(self._journal)
-
-    def changed_since(self, revision: int) -> Iterable[str]:
-        """The clusters that changed since a revision."""
-        return self._journal[revision:]
 
     # Who holds what
 
@@ -499,17 +466,15 @@ class Ledger:
         """The clusters of which existing replicas hold something."""
         return [cluster for cluster, replicas in self._held.items() if replicas]
 
-    def leaving(self, cluster: str) -> list[ModelReplica]:
-        """Existing replicas that hold something of a cluster and are being deleted."""
-        return [replica for replica in self._held.get(cluster, ()) if replica.deleting]
+    def living(self, cluster: str, *, deleting: bool = False) -> list[ModelReplica]:
+        """Existing replicas that hold something of a cluster and stay; with `deleting` those that do not."""
+        return [replica for replica in self._held.get(cluster, ()) if replica.deleting is deleting]
 
-    def living(self, cluster: str) -> list[ModelReplica]:
-        """Existing replicas that hold something of a cluster, those that are being deleted aside."""
-        return [replica for replica in self._held.get(cluster, ()) if not replica.deleting]
-
-    def living_nodes(self, cluster: str, pool: str) -> int:
-        """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
-        return sum(replica.nodes[pool] for replica in self.holding(cluster, pool) if not replica.deleting)
+    def overcommitment(self, cluster: str, pool: str) -> Overcommitted:
+        """Say how much of a pool its living replicas hold, for one that holds more than it has."""
+        key, holding = (cluster, pool), self.holding(cluster, pool)
+        nodes = sum(replica.nodes[pool] for replica in holding if not replica.deleting)
+        return Overcommitted(*key, nodes, self._sizes.get(key, 0), by_devices=key in self._empty)
 
     def overcommitted_pools(self) -> list[PoolKey]:
         """Every overcommitted pool of the fleet, in order."""
@@ -534,7 +499,7 @@ class Ledger:
         if key not in self._sizes:
             return False
         if key not in self._empty:
-            return self.living_nodes(cluster, pool) > self._sizes[key]
+            return self.overcommitment(cluster, pool).nodes > self._sizes[key]
         if key not in self._overcommitted:
             self._overcommitted[key] = self._strands(*key)
         return self._overcommitted[key]

@@ -14,24 +14,10 @@ from typing import TypeVar, cast
 from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
 from function.api.deployment import ReplicaShape, SubRequest
 from function.api.reasons import DeferredGap, Reason, Rejection
+from function.scheduler import engine_options
 from function.scheduler.budget import Budget, CallBudget, OutOfSteps
 from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, resolve, resolve_every
-from function.scheduler.engine_options import (
-    Barred,
-    ClusterFit,
-    EngineFit,
-    EngineOption,
-    Row,
-    Unfit,
-    Verdict,
-    Verdicts,
-    across,
-    alone,
-    kept_apart,
-    refused,
-    stranding,
-    variants,
-)
+from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption, Row, Unfit, Verdict
 from function.scheduler.memo import MatchMemo, PoolContent, fit_memo
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import gap
@@ -103,9 +89,9 @@ class Matcher:
             else:
                 unfit.append((position, outcome))
         if engine.pool_policy == "SameFabric":
-            options.extend(across(engine, pools, verdicts))
+            options.extend(engine_options.across(engine, pools, verdicts))
         options, cut_short = self._varied(shape, pools, options)
-        options = [kept_apart(option, pools) for option in options]
+        options = [engine_options.kept_apart(option, pools) for option in options]
         scattered = bool(options) or all(
             any(isinstance(row[at], Match) for row in verdicts) for at in range(len(engine.members))
         )
@@ -121,17 +107,17 @@ class Matcher:
             kinds = self._memo.fits.kinds
             essence = tuple([item.essence if isinstance(item, Match) else None for item in verdicts])
             kind = kinds.setdefault(essence, next(self._memo.fits.numbers))
-            row = self._memo.fits.rows[key] = Row(verdicts, refused(members, verdicts), kind)
+            row = self._memo.fits.rows[key] = Row(verdicts, engine_options.refused(members, verdicts), kind)
         return row
 
     def _single(
-        self, shape: ReplicaShape, at: int, position: int, kind: int, verdicts: Verdicts
+        self, shape: ReplicaShape, at: int, position: int, kind: int, verdicts: engine_options.Verdicts
     ) -> EngineOption | Unfit:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, kind)
         single = self._memo.fits.singles.get(key)
         if single is None:
-            outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
+            outcome = engine_options.alone(engine, verdicts[position], (position,) * len(engine.members))
             # A member that asks for devices and binds none is stranded if it could on another pool.
             strands = isinstance(outcome, EngineOption) and any(
                 member.requests and not match.claims
@@ -139,9 +125,9 @@ class Matcher:
             )
             single = self._memo.fits.singles[key] = (outcome, strands)
         outcome, strands = single
-        return (
-            stranding(engine, verdicts, outcome) if strands and isinstance(outcome, EngineOption) else outcome
-        )
+        if strands and isinstance(outcome, EngineOption):
+            return engine_options.stranding(engine, verdicts, outcome)
+        return outcome
 
     def _varied(
         self, shape: ReplicaShape, pools: Sequence[Pool], options: list[EngineOption]
@@ -153,32 +139,27 @@ class Matcher:
         for option in options:
             members = zip(option.engine.members, option.pools, option.matches, strict=True)
             ways = [self._every(member, pools[at], match) for member, at, match in members]
-            others, cut = self._within(
-                "variants",
-                (shape.name, option.engine.name, *option.pools),
-                pools,
-                partial(_counted, variants(option, [matches for matches, _ in ways])),
-            )
+            varying = engine_options.variants(option, [matches for matches, _ in ways])
+            of = (shape.name, option.engine.name, *option.pools)
+            others, cut = self._within("variants", of, pools, partial(_counted, varying))
             varied += [option, *others]
             cut_short = cut_short or cut or any(cut for _, cut in ways)
         return varied, cut_short
 
-    def rejections(self, shape: ReplicaShape, fit: ClusterFit, at: int, pools: Sequence[Pool]) -> Barred:
-        """Why each pool of a cluster that is no option for an engine is none.
+    def rejections(self, shape: ReplicaShape, fit: ClusterFit, pools: Sequence[Pool], at: int) -> Barred:
+        """Why each pool of a cluster that is no option for the engine at a position is none.
 
         What a member lacks is said of the pool itself: clusters that share a fit may lack different things.
         """
-        return tuple(
-            [
-                (position, rejection or self._unfit(shape, at, pools[position]))
-                for position, rejection in fit.engines[at].unfit
-            ]
-        )
-
-    def _unfit(self, shape: ReplicaShape, at: int, pool: Pool) -> Rejection:
-        refusal = self._row(shape, at, pool).refusal
-        assert refusal is not None  # noqa: S101 - some member does not fit, or it would be said why not
-        return refusal.explained(self._inputs.evaluations)
+        rejections = []
+        for position, whole in fit.engines[at].unfit:
+            if whole is not None:
+                rejections.append((position, whole))
+                continue
+            refusal = self._row(shape, at, pools[position]).refusal
+            assert refusal is not None  # noqa: S101 - some member does not fit: see `Unfit`
+            rejections.append((position, refusal.explained(self._inputs.evaluations)))
+        return tuple(rejections)
 
     # A member
 

@@ -34,14 +34,7 @@ from function.api.deployment import NodeSelector, ReplicaShape
 from function.api.reasons import Reason, Rejection
 from function.boundary import Document, Extent, Part
 from function.cel import Subject
-from function.scheduler.engine_options import (
-    Candidate,
-    ClusterFit,
-    EngineOption,
-    Row,
-    Unfit,
-    Verdict,
-)
+from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption, Row, Unfit, Verdict
 from function.scheduler.ledger import Capacities, Ledger
 from function.scheduler.scheduling_input import Listing, SchedulingInput
 from function.scheduler.selectors import programs_of
@@ -72,7 +65,8 @@ class PlacementMemo:
     def __init__(self, ledger: Ledger, *, local: bool) -> None:
         """Start with nothing. `local`: whether no placement on another cluster changes what is asked here."""
         self._ledger, self._local = ledger, local
-        self._revision = ledger.revision
+        self._read = len(ledger.journal)
+        """How much of the ledger's journal has been read."""
         self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
         self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
         self._made: dict[str, dict[str, MadeRoom | None]] = defaultdict(dict)
@@ -82,15 +76,16 @@ class PlacementMemo:
 
     def _catch_up(self) -> None:
         """Read the journal on, and forget what changed."""
-        if self._revision == self._ledger.revision:
+        journal = self._ledger.journal
+        if self._read == len(journal):
             return
-        for cluster in self._ledger.changed_since(self._revision):
+        for cluster in journal[self._read :]:
             self._fitted.pop(cluster, None)
             self._made.pop(cluster, None)
             self._rejected.pop(cluster, None)
             for scored in self._scored.values():
                 scored.pop(cluster, None)
-        self._revision, self._rejections = self._ledger.revision, None
+        self._read, self._rejections = len(journal), None
         if not self._local:
             self._scored.clear()
             if self._counts != self._ledger.counts.key:
@@ -156,51 +151,40 @@ class PlacementMemo:
         return self._rejections
 
 
-class EasySearches:
-    """Results of easy searches, for longer than a pass: see `headroom`."""
+class EasySearches(dict[tuple[ClusterFit, Capacities, int], SearchOutcome]):
+    """What easy searches ended with, by fit, free capacities and the steps that each has of its own.
+
+    Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
+    Buys: a thousand equal clusters are searched once. It lasts longer than a pass where `Shared` holds it.
+    """
+
+
+class HardSearches:
+    """What the hard searches of one pass ended with.
+
+    Law: as of easy ones, but that a hard one drew on what others had left of the call's budget. It is shared
+    by clusters with equal pools, whose content is the key: how often it is run must not depend on which of
+    them share their device lists.
+    """
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self.outcomes: dict[tuple[ClusterFit, Capacities, int], SearchOutcome] = {}
+        self._ended: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
 
-
-class SearchMemo:
-    """Results of the searches of one pass.
-
-    Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
-    Buys: a thousand equal clusters are searched once.
-
-    A hard one drew on what others had left of the call's budget. It is shared by clusters with equal pools,
-    whose content is the key: how often it is run must not depend on which of them share their device lists.
-    """
-
-    def __init__(self, easy: EasySearches | None = None, allowance: int = 0) -> None:
-        """Start with nothing, or with what is shared by searches with the same `allowance` of steps."""
-        self._easy, self._allowance = (easy or EasySearches()).outcomes, allowance
-        self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
-
-    def easy(self, fit: ClusterFit, free: Capacities) -> SearchOutcome | None:
-        """Return what an easy search ended with."""
-        return self._easy.get((fit, free, self._allowance))
-
-    def note_easy(self, fit: ClusterFit, free: Capacities, outcome: SearchOutcome) -> None:
-        """Note what an easy search ended with."""
-        self._easy[fit, free, self._allowance] = outcome
-
-    def hard(
+    def get(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int
     ) -> SearchOutcome | None:
-        """Return what a hard search ended with, unless it ran out of fewer steps than there are now."""
-        if not self._hard:
+        """Return what a search ended with, unless it ran out of fewer steps than there are now."""
+        if not self._ended:
             return None
-        earlier_steps, outcome = self._hard.get((_content(cluster, fit), free), (0, None))
+        earlier_steps, outcome = self._ended.get((_content(cluster, fit), free), (0, None))
         return None if outcome is Reason.SearchBudgetExceeded and earlier_steps < steps else outcome
 
-    def note_hard(
+    def put(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: SearchOutcome
     ) -> None:
-        """Note what a hard search ended with, and the steps it had."""
-        self._hard[_content(cluster, fit), free] = steps, outcome
+        """Note what a search ended with, and the steps it had."""
+        self._ended[_content(cluster, fit), free] = steps, outcome
 
 
 def _content(cluster: InferenceCluster, fit: ClusterFit) -> tuple[str, ...]:
@@ -264,11 +248,6 @@ class FitMemo:
     def entries(self) -> int:
         """How many things are remembered."""
         return sum(map(len, self._maps))
-
-    @property
-    def size(self) -> int:
-        """Bytes that they take, about."""
-        return ENTRY_SIZE * self.entries + OPTION_SIZE * self.options
 
 
 class HardSearch(NamedTuple):
@@ -335,7 +314,7 @@ def fit_memo(deployment: ModelDeployment, steps: int, release: str) -> FitMemo:
 def parts_of(deployment: ModelDeployment) -> Iterator[Part]:
     """Yield the fit memos of a deployment, the device lists they hold, and its compiled selectors."""
     for memo in list(deployment.memo_of(FitMemos).values()):
-        yield Extent(memo, memo.size)
+        yield Extent(memo, ENTRY_SIZE * memo.entries + OPTION_SIZE * memo.options)
         contents = {key[1] for key in list(memo.matches)} | {key[2] for key in list(memo.stamped)}
         yield from {shared for (shared, _), _ in contents if shared is not None}
     yield from programs_of(deployment)

@@ -56,14 +56,10 @@ def _shape(inputs: SchedulingInput, own_replica: OwnReplica) -> ReplicaShape | N
     return named[0] if named else None
 
 
-def _roles(members: tuple[Member, ...] | tuple[StampedMember, ...]) -> list[str]:
-    return sorted(member.role for member in members)
-
-
 def same_shape(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> bool:
     """Tell whether names, roles and numbers of members agree; their order does not matter."""
-    wanted = {engine.name: _roles(engine.members) for engine in engines}
-    roles = {engine.name: _roles(engine.members) for engine in stamped}
+    wanted = {engine.name: sorted(member.role for member in engine.members) for engine in engines}
+    roles = {engine.name: sorted(member.role for member in engine.members) for engine in stamped}
     return wanted == roles and len(engines) == len(stamped)
 
 
@@ -187,8 +183,9 @@ def _short(matcher: Matcher, ledger: Ledger, cluster: str, growth: Mapping[str, 
     budget = matcher.budget.open()
     try:
         for pool, demand in growth.items():
-            capacity = ledger.declared(cluster, pool)
-            shortage = capacity.shortage(demand, budget) if capacity.touched_by(demand) else None
+            # A pool that charges nodes may be overcommitted, which is no fault of who takes none of it.
+            takes = demand.nodes or ledger.by_devices(cluster, pool)
+            shortage = ledger.declared(cluster, pool).shortage(demand, budget) if takes else None
             if shortage is not None:
                 return Deviation(Mismatch.CostGrew, f"pool {pool} needs {shortage.needs} more")  # M5
     except OutOfSteps as ended:  # Doubt: if there is room was not found out.

@@ -26,15 +26,15 @@ from function.api.reasons import Reason, Rejection
 from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption
 from function.scheduler.filters import StackExpresses, StandingFilter, counting, standing
-from function.scheduler.ledger import Capacities, Ledger, Rooms, charge, may_yield, occupy
+from function.scheduler.ledger import Capacities, Ledger, Rooms, may_yield
 from function.scheduler.matcher import Matcher
-from function.scheduler.memo import EasySearches, PlacementMemo, Scored, SearchMemo
+from function.scheduler.memo import EasySearches, HardSearches, PlacementMemo, Scored
 from function.scheduler.outcomes import Placed
 from function.scheduler.preemption import Preemptor, by_cost, fewest, spared
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
-from function.scheduler.search import Explained, OnPools, Why, below_gates, free_left, on_pools, search
+from function.scheduler.search import Explained, OnPools, below_gates, free_left, on_pools, search
 from function.scheduler.stamp import Indices
 
 CLOSED = 1_000_000_000
@@ -89,7 +89,8 @@ class Placer:
         elsewhere.append(self._quotas is not None)
         self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
         self._memo = PlacementMemo(ledger, local=not any(elsewhere))
-        self._searches = SearchMemo(inputs.deployment.held(EasySearches), matcher.budget.allowance)
+        shared = inputs.deployment.held(EasySearches)
+        self._easy, self._hard = EasySearches() if shared is None else shared, HardSearches()
 
     @cached_property
     def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
@@ -194,18 +195,19 @@ class Placer:
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
     ) -> tuple[EngineOption, ...] | Reason:
         """Search within the call's budget. What a hard search finds depends on what others left to it."""
-        easy = self._searches.easy(fit, free)
+        key = (fit, free, self._matcher.budget.allowance)
+        easy = self._easy.get(key)
         if easy is not None:
             return easy
         budget = self._matcher.budget.open()
-        solution = self._searches.hard(cluster, fit, free, budget.steps)
+        solution = self._hard.get(cluster, fit, free, budget.steps)
         if solution is not None:
             return solution
         outcome = search(fit, free, budget=budget, tightest=self._inputs.policy.strategy == "BinPack")
         if self._matcher.budget.settle(budget):
-            self._searches.note_hard(cluster, fit, free, budget.steps, outcome)
+            self._hard.put(cluster, fit, free, budget.steps, outcome)
         else:
-            self._searches.note_easy(fit, free, outcome)
+            self._easy[key] = outcome
         return outcome
 
     def _select(self, scored: Iterable[Scored]) -> Placement | None:
@@ -318,8 +320,8 @@ class Placer:
         barred: frozenset[str] = frozenset()
         while fit.possible and barred < pools:
             rooms = ledger.rooms(cluster)
-            for leaving in ledger.leaving(cluster.name):
-                occupy(rooms, ledger, cluster.name, leaving, -1)
+            for leaving in ledger.living(cluster.name, deleting=True):
+                rooms.occupy(cluster.name, leaving, -1)
 
             def placed(rooms: Rooms = rooms, barred: frozenset[str] = barred) -> Candidate | None:
                 free = tuple(rooms.values())
@@ -329,7 +331,7 @@ class Placer:
                 return Candidate(cluster, shape, outcome, free_left(outcome, free))
 
             able = self._spared(cluster, pools - barred, claim)
-            way = fewest(able, ledger.demands, partial(charge, rooms, cluster.name), placed)
+            way = fewest(able, ledger.demands, partial(rooms.charge, cluster.name), placed)
             if way is None:
                 return None
             candidate = way[0]
@@ -396,19 +398,17 @@ class Placer:
                 return self._within_quota(outcome)[1]
             fit = self._matcher.fit(shape, cluster)
             with self._room(cluster) as room:
-                rejection = below_gates(fit, room, outcome, self._why(shape, fit, cluster))
+                why = partial(self._matcher.rejections, shape, fit, cluster.pools)
+                rejection = below_gates(fit, room, outcome, why)
         return rejection.at(alternative=shape.name) if shape.name else rejection
-
-    def _why(self, shape: ReplicaShape, fit: ClusterFit, cluster: InferenceCluster) -> Why:
-        """Return the function that explains why engines do not fit the pools of a cluster."""
-        return lambda at: self._matcher.rejections(shape, fit, at, cluster.pools)
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
         for shape in self._inputs.deployment.shapes:
             fit = self._matcher.fit(shape, cluster)
+            why = partial(self._matcher.rejections, shape, fit, cluster.pools)
             with self._room(cluster) as room:
-                for on_pool in on_pools(fit, room, self._why(shape, fit, cluster)):
+                for on_pool in on_pools(fit, room, why):
                     yield shape, on_pool.of(shape.name)
 
     @contextmanager

@@ -40,17 +40,7 @@ from function.api.priority import LOWEST
 from function.api.replica import GuaranteeShare, ModelReplica
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
-from function.scheduler.ledger import (
-    Ledger,
-    Rooms,
-    Yielding,
-    charge,
-    lacking,
-    may_yield,
-    occupy,
-    seniority,
-    yielding,
-)
+from function.scheduler.ledger import Ledger, Rooms, Yielding, may_yield, seniority, yielding
 from function.scheduler.price import devices_of
 from function.scheduler.quota import QuotaHolding, QuotaUsage
 
@@ -169,8 +159,9 @@ def over_quota(ledger: Ledger, quotas: QuotaUsage, yields: Iterable[Yielding]) -
     """
     gone = {(one.replica.namespace, one.replica.name) for one in yields}
     starting = []
-    for cluster in filter(quotas.is_readable, ledger.holding_clusters):  # Law 2: others are doubt.
-        for replica in ledger.living(cluster):
+    for cluster in ledger.holding_clusters:
+        # Law 2: what stands on a cluster that cannot be read may be covered or not, so it is no reason.
+        for replica in ledger.living(cluster) if cluster in quotas.clusters else ():
             if may_yield(replica) and (replica.namespace, replica.name) not in gone:
                 starting.append((cluster, replica))
             elif not may_yield(replica):
@@ -184,13 +175,12 @@ class _Cluster:
     def __init__(self, ledger: Ledger, cluster: str) -> None:
         """Give those who cannot be asked to leave what they hold."""
         self._ledger, self._cluster = ledger, cluster
-        self._rooms: Rooms = {
-            key: ledger.initial(*key) for key in ledger.overcommitted_pools() if key[0] == cluster
-        }
+        watched = [key for key in ledger.overcommitted_pools() if key[0] == cluster]
+        self._rooms = Rooms(ledger, {key: ledger.initial(*key) for key in watched})
         self._starting = [replica for replica in ledger.living(cluster) if may_yield(replica)]
         self._standing = by_cost(replica for replica in ledger.living(cluster) if not may_yield(replica))
         for replica in self._standing:
-            occupy(self._rooms, ledger, cluster, replica)
+            self._rooms.occupy(cluster, replica)
         preempting = sum(replica.preempting for replica in self._starting)
         self._budgets = {key: Budget(PACKING * (1 + preempting)) for key in self._rooms}
         self._spent: Counter[NamespacedName] = Counter()
@@ -201,32 +191,32 @@ class _Cluster:
         """Give out what is left, the highest class first, then by seniority; unknown classes before all."""
         for replica in sorted(self._starting, key=_rank):
             try:
-                pool = lacking(self._rooms, self._ledger, self._cluster, replica, self._budgets)
+                pool = self._rooms.lacking(self._cluster, replica, self._budgets)
             except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
                 pool = None
             if pool is not None and not (replica.preempting and self._make_room(replica)):
                 self.yields.append(Yielding(replica, pool))
             else:
-                occupy(self._rooms, self._ledger, self._cluster, replica)
+                self._rooms.occupy(self._cluster, replica)
 
     def _make_room(self, replica: ModelReplica) -> bool:
         """Take out those that give way to a replica that preempts; nobody where that is not enough."""
         watched = {pool for _, pool in self._rooms}.intersection(replica.nodes)
         near = [other for other in self._standing if watched.intersection(other.nodes)]
 
-        rooms = dict(self._rooms)
+        rooms = Rooms(self._ledger, self._rooms)
 
         def outcome() -> bool | None:
             try:
-                return lacking(rooms, self._ledger, self._cluster, replica, self._budgets) is None or None
+                return rooms.lacking(self._cluster, replica, self._budgets) is None or None
             except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
                 return None
 
         able = spared(near, Preemptor.of(replica), self._spent)
-        way = fewest(able, self._ledger.demands, partial(charge, rooms, self._cluster), outcome)
+        way = fewest(able, self._ledger.demands, partial(rooms.charge, self._cluster), outcome)
         gone = [] if way is None else way[1]
         for other in gone:
-            occupy(self._rooms, self._ledger, self._cluster, other, -1)
+            self._rooms.occupy(self._cluster, other, -1)
             self._spent[_holder(other)] += 1
             self.victims.append(Victim(other, replica))
         names = {(other.namespace, other.name) for other in gone}

@@ -52,11 +52,6 @@ def amount(cents: int) -> str:
     return f"{'-' if cents < 0 else ''}{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
-def price_of_replica(replica: ModelReplica, cluster: InferenceCluster | None) -> int | None:
-    """Return what an existing replica costs, as stamped on it; None where that is not known."""
-    return None if cluster is None else price_of(cluster, replica.nodes, devices_of(replica))
-
-
 def devices_of(replica: ModelReplica) -> Counter[str]:
     """Return how many devices an existing replica claims of each pool, as stamped on it."""
     devices: Counter[str] = Counter()

@@ -74,14 +74,16 @@ class QuotaUsage:
 
     def __init__(self, quotas: Iterable[Quota], clusters: Mapping[str, InferenceCluster]) -> None:
         """Start with nothing held."""
-        self._quotas, self._clusters = tuple(quotas), clusters
+        self._quotas = tuple(quotas)
+        self.clusters = clusters
+        """Those that say which pools they have."""
         self._held: dict[str, Counter[str]] = {quota.name: Counter() for quota in self._quotas}
         self._living: dict[str, Counter[tuple[str, int]]] = {quota.name: Counter() for quota in self._quotas}
         self._covered: dict[tuple[str, str], frozenset[str]] = {}
 
     def copy(self) -> QuotaUsage:
         """Return usage that is the same and goes its own way from now on."""
-        other = QuotaUsage(self._quotas, self._clusters)
+        other = QuotaUsage(self._quotas, self.clusters)
         other._held = {name: Counter(held) for name, held in self._held.items()}
         other._living = {name: Counter(living) for name, living in self._living.items()}
         other._covered = self._covered
@@ -98,10 +100,6 @@ class QuotaUsage:
     def guarantees_of(self, namespace: str) -> list[Quota]:
         """The quotas that guarantee something to a namespace."""
         return [quota for quota in self.of_namespace(namespace) if quota.guaranteed is not None]
-
-    def is_readable(self, cluster: str) -> bool:
-        """Whether a cluster says which pools it has."""
-        return cluster in self._clusters
 
     def count(self, replica: ModelReplica, cluster: str, sign: int = 1) -> None:
         """Count what an existing replica holds, or no longer."""
@@ -188,7 +186,7 @@ class QuotaUsage:
 
     def _amounts(self, quota: Quota, cluster: str, holding: QuotaHolding) -> dict[str, int | None]:
         """How much a holding counts for in a quota, by unit; empty where it is on none of its pools."""
-        published = self._clusters.get(cluster)
+        published = self.clusters.get(cluster)
         covered = self.pools(quota, cluster) if published else frozenset(holding.nodes)
         nodes = {pool: number for pool, number in holding.nodes.items() if pool in covered and number}
         if not nodes:
@@ -206,7 +204,7 @@ class QuotaUsage:
         """The pools of a cluster that a quota covers."""
         key = (quota.name, cluster)
         if key not in self._covered:
-            pools = self._clusters[cluster].pools
+            pools = self.clusters[cluster].pools
             self._covered[key] = frozenset(pool.name for pool in pools if _covers(quota, pool))
         return self._covered[key]
 

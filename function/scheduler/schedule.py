@@ -19,7 +19,6 @@ from functools import partial
 
 from function.api import ModelReplica
 from function.api.cluster import NamedVictim
-from function.api.inputs import Quota
 from function.api.names import NamespacedName
 from function.api.ownership import OwnReplica
 from function.api.reasons import Rejection
@@ -137,10 +136,6 @@ def _yields(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Drop
     return dropped
 
 
-def _guarantees(inputs: SchedulingInput) -> list[Quota]:
-    return [quota for quota in inputs.config.quotas if quota.guaranteed is not None]
-
-
 def _outranked(
     inputs: SchedulingInput,
     victim: Victim,
@@ -178,8 +173,8 @@ def _gives_way(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, D
     latest note. What either side noted of its standing is judged anew (`_outranked`).
     """
     victims, shares = arbitration.victims, arbitration.shares
-    guaranteed = any(inputs.deployment.namespace in quota.namespaces for quota in _guarantees(inputs))
-    if guaranteed and shares is None:
+    team = (quota for quota in inputs.config.quotas if inputs.deployment.namespace in quota.namespaces)
+    if shares is None and any(quota.guaranteed is not None for quota in team):
         return {}
     ours = {
         (own_replica.replica.namespace, own_replica.replica.name): own_replica
@@ -365,7 +360,9 @@ def may_place(inputs: SchedulingInput) -> bool:
     fleet_delivered = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
     fleet_delivered = fleet_delivered and fleet.whole
     cache_delivered = fleet.cache_resolution in (None, Resolution.DELIVERED)
-    resolved = fleet_delivered and cache_delivered and inputs.peers.resolved
+    resolved = fleet_delivered and cache_delivered
+    # Without one list of coordination the turns before ours are not known, so ours would overlap with them.
+    resolved = resolved and Resolution.UNRESOLVED not in inputs.peers.resolutions.values()
     return resolved and not inputs.selectors.invalid and not inputs.config_fault
 
 
@@ -410,8 +407,8 @@ def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
         return replace(made, over_quota=over)
     ours = (own_replica.replica for own_replica in fleet.own_replicas)
     values = {(replica.namespace, replica.name): inputs.priority.value for replica in ours}
-    namespace = inputs.deployment.namespace
-    shares = shares_of(ledger, _guarantees(inputs), fleet.clusters, values, namespace)
+    guarantees = [quota for quota in inputs.config.quotas if quota.guaranteed is not None]
+    shares = shares_of(ledger, guarantees, fleet.clusters, values, inputs.deployment.namespace)
     return replace(made, over_quota=over, shares=shares)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -30,16 +30,9 @@ from function.api.text import latest, listed
 from function.api.workload import SERVING, serving_digest
 from function.boundary import Document, Resolution, Shape, Unreadable
 from function.boundary.memo import Memo
+from function.scheduler import selectors
 from function.scheduler.ledger import Ledger, Yielding
-from function.scheduler.selectors import (
-    OF_DEPLOYMENT,
-    OF_INPUT,
-    WHOLE,
-    Evaluations,
-    Selectors,
-    Share,
-    check_selectors,
-)
+from function.scheduler.selectors import Evaluations, Selectors, Share
 
 # Say which replicas are in service: what every disruption and rollout budget counts.
 #
@@ -123,7 +116,7 @@ def _report(own_replica: OwnReplica) -> PodReport:
 # order.
 
 
-class OtherReplicas(Collection["ModelReplica"]):
+class OtherReplicas(Iterable["ModelReplica"], Sized):
     """Every replica that exists, without those of one deployment."""
 
     @abstractmethod
@@ -134,29 +127,14 @@ class OtherReplicas(Collection["ModelReplica"]):
     def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:
         """Return a ledger to which they are charged; more may be opened on the touched clusters."""
 
-    def __contains__(self, replica: object) -> bool:
-        """Tell whether a replica is one of them."""
-        return any(other == replica for other in self)
 
-
-class Unshared(OtherReplicas):
-    """Replicas that nobody else asks about."""
-
-    def __init__(self, replicas: Iterable[ModelReplica] = ()) -> None:
-        """Take them as they are."""
-        self._replicas = tuple(replicas)
-
-    def __iter__(self) -> Iterator[ModelReplica]:
-        """Return all of them, in their order."""
-        return iter(self._replicas)
-
-    def __len__(self) -> int:
-        """Return their number."""
-        return len(self._replicas)
+class Unshared(tuple["ModelReplica", ...], OtherReplicas):  # noqa: SLOT001 - `_names` is computed once
+    """Replicas that are read and charged for one deployment alone."""
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset([replica.name for replica in self._replicas])
+        """Their object names: nearly every name that a new replica could get is in none of them."""
+        return frozenset([replica.name for replica in self])
 
     def named(self, name: str) -> Iterable[ModelReplica]:
         """Those that have an object name."""
@@ -164,7 +142,7 @@ class Unshared(OtherReplicas):
 
     def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:  # noqa: ARG002
         """Return a ledger to which they are charged: nobody shares it."""
-        return _charged(Ledger(clusters.values()), self._replicas)
+        return _charged(Ledger(clusters.values()), self)
 
 
 def _charged(ledger: Ledger, replicas: Iterable[ModelReplica]) -> Ledger:
@@ -188,7 +166,8 @@ class Listing:
         self._documents: tuple[Document, ...] = ()
         self.replicas: list[ModelReplica] = []
         self._by_deployment: dict[str, list[int]] = defaultdict(list)
-        self._by_name: dict[str, list[int]] = defaultdict(list)
+        self.by_name: dict[str, list[int]] = defaultdict(list)
+        """Where the replicas of an object name stand."""
         self._ledger = Ledger(clusters.values())
         self._charged = 0
 
@@ -201,7 +180,7 @@ class Listing:
         for document in documents[len(self._documents) :]:
             replica = parse(document)
             self._by_deployment[replica.deployment].append(len(self.replicas))
-            self._by_name[replica.name].append(len(self.replicas))
+            self.by_name[replica.name].append(len(self.replicas))
             self.replicas.append(replica)
         self._documents = documents
 
@@ -209,12 +188,8 @@ class Listing:
         """Where the replicas of a deployment's name stand, and those of some object names, in order."""
         places = set(self._by_deployment.get(deployment, ()))
         for name in names:
-            places.update(self._by_name.get(name, ()))
+            places.update(self.by_name.get(name, ()))
         return sorted(places)
-
-    def named(self, name: str) -> list[int]:
-        """Where the replicas of an object name stand."""
-        return self._by_name.get(name, [])
 
     def charged(self, clusters: Mapping[str, InferenceCluster], length: int) -> Ledger | None:
         """Return a ledger with the first replicas, to be forked; None where one has to be opened anew."""
@@ -253,7 +228,7 @@ class OthersListed(OtherReplicas):
 
     def named(self, name: str) -> Iterable[ModelReplica]:
         """Those that have an object name."""
-        for at in self.listing.named(name):
+        for at in self.listing.by_name.get(name, ()):
             if at < self.length and at not in self.left_out:
                 yield self.listing.replicas[at]
         yield from (replica for replica in self.rest if replica.name == name)
@@ -348,11 +323,6 @@ class Peers:
     """How the requirements that coordination adds were resolved."""
     earlier: tuple[Peer, ...] = ()
 
-    @property
-    def resolved(self) -> bool:
-        """Tell whether everything was delivered that coordination needs."""
-        return Resolution.UNRESOLVED not in self.resolutions.values()
-
 
 NO_PEERS = Peers()
 NO_PRIORITY = Priority()
@@ -394,30 +364,25 @@ def scheduling_input(
     """
     stated = deployment.spec.placement or PlacementPolicy()
     policy = stated.over(config.defaults.placement)
-    origin = OF_DEPLOYMENT if "preferences" in stated.model_fields_set else OF_INPUT
-    clusters = fleet.clusters.values()
-    selectors = check_selectors(
-        deployment,
-        policy.preferences or (),
-        config.cel_version,
-        origin,
-        clusters=clusters,
-        share=share or WHOLE,
+    origin = selectors.OF_DEPLOYMENT if "preferences" in stated.model_fields_set else selectors.OF_INPUT
+    clusters, preferences, release = fleet.clusters.values(), policy.preferences or (), config.cel_version
+    bounds = share or selectors.WHOLE
+    checked = selectors.check_selectors(
+        deployment, preferences, release, origin, clusters=clusters, share=bounds
     )
-    count = partial(selectors.evaluations, clusters) if share is None else None
-    evaluations = Evaluations(config.cel_version, count)
+    # For a deployment before ours no evaluation may take more units than its own (`selectors`, rule 4).
+    count = partial(checked.evaluations, clusters) if share is None else None
     surges = policy.disruption is not None and policy.disruption.max_surge > 0
-    serving = Serving(by_template=policy.rollout is not None or surges)
     return SchedulingInput(
         deployment,
         policy,
-        selectors,
+        checked,
         config,
         fleet,
-        evaluations,
+        Evaluations(release, count),
         config_fault,
         peers,
-        serving,
+        Serving(by_template=policy.rollout is not None or surges),
         Priority.of_deployment(config, deployment),
     )
 

@@ -21,7 +21,7 @@ from function.cel import bind_cluster
 from function.scheduler.engine_options import Candidate
 from function.scheduler.filters import Spread
 from function.scheduler.ledger import ReplicaCounts
-from function.scheduler.price import price_of_replica
+from function.scheduler.price import devices_of, price_of
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
@@ -109,7 +109,8 @@ class PreferencesScore:
         """
         if cluster is None:
             return sum(preference.weight for preference in self._preferences)
-        return self._matched(cluster, price_of_replica(replica, cluster) if self._priced else None)
+        price = price_of(cluster, replica.nodes, devices_of(replica)) if self._priced else None
+        return self._matched(cluster, price)
 
     def _matched(self, cluster: InferenceCluster, price: int | None) -> int:
         weight = 0

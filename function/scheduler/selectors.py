@@ -204,10 +204,6 @@ class Evaluations:
         self.dear += outcome.dear
         return outcome
 
-    def matches(self, selector: Selector, subject: Subject) -> bool:
-        """Tell whether a selector matches a subject."""
-        return self.outcome(selector, subject).kind == "match"
-
     def probe(self, sub: SubRequest, device: Device) -> Probe:
         """Ask the selectors of a request about a device entry."""
         key = (sub, device.subject)

@@ -146,13 +146,11 @@ def paused_spec(shape: ReplicaShape, observed: Mapping[str, Any]) -> dict[str, A
     return {**kept, "engines": engines}
 
 
-def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two specs of a replica have the same template: what decides what its pods run."""
-    return bool(_template(one) == _template(other))
+def template_of(spec: Mapping[str, Any]) -> Any:
+    """The fields of a replica's spec that decide what its pods run, so that another value restarts them.
 
-
-def _template(spec: Mapping[str, Any]) -> Any:
-    """The fields of a spec that restart pods, without what an API server may add or leave out."""
+    Without what an API server may add or leave out: a default that it fills in makes no replica outdated.
+    """
     engines = [_engine_template(engine) for engine in spec.get("engines") or ()]
     serving = {key: value for key, value in mapping(spec.get("serving")).items() if value != "Unified"}
     return _without_empty({"engines": engines, "serving": serving, "cache": spec.get("modelCacheRef")})

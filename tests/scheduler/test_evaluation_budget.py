@@ -160,7 +160,7 @@ def many(number: int) -> Plain:
 def test_many_selectors_are_evaluated_so_often_and_no_more(
     number: int, most: int, *, valid: bool, reason: str, monkeypatch: pytest.MonkeyPatch, spent: Spent
 ) -> None:
-    monkeypatch.setattr("function.scheduler.scheduling_input.WHOLE", Share(most, MAX_LENGTH))
+    monkeypatch.setattr("function.scheduler.selectors.WHOLE", Share(most, MAX_LENGTH))
     running = build.replica(many(number), "c0003", 0, pools="p0", ready=True)
     decision = decide(World(many(number) | {}, fleet(20), [running], build.observed(running)))
     assert [kept.own_replica.key for kept in decision.kept] == ["replica-c0003-0"], "Law 2: it stays"
@@ -197,7 +197,7 @@ def test_many_ways_are_looked_at_so_often_and_no_more(
     deployment: Plain, most: int, *, valid: bool, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else eight engines of 16 requests with 8 ways each take ten seconds on 400 devices."""
-    monkeypatch.setattr("function.scheduler.scheduling_input.WHOLE", Share(most, MAX_LENGTH))
+    monkeypatch.setattr("function.scheduler.selectors.WHOLE", Share(most, MAX_LENGTH))
     running = build.replica(ask(), "c0003", 0, pools="p0", ready=True)
     decision = decide(World(deployment, fleet(20), [running], build.observed(running)))
     invalid = decision.inputs.selectors.invalid

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from function.scheduler.device_accounting import Claim, Copies, Demand, Pods
-from function.scheduler.ledger import Ledger
+from function.scheduler.ledger import Ledger, NodeCapacity
 from function.scheduler.outcomes import Mismatch
 from tests.support import build
 from tests.support.cases import ask, one
@@ -62,7 +62,7 @@ def test_growth_in_place(case: Case, accounting: str) -> None:
         assert kept.detail == case.detail
     else:
         assert bool(kept.detail) == bool(case.detail)
-    assert decision.ledger.free("a", "p0") == case.free
+    assert decision.ledger.capacity("a", "p0").free_nodes == case.free
 
 
 def test_two_that_grow_share_what_is_free() -> None:
@@ -82,13 +82,13 @@ def test_who_is_scaled_down_gives_its_growth_back() -> None:
         fleet = [one("a", 6, accounting=accounting)]
         decision = decide(World(now, fleet, own_replicas, build.observed(*own_replicas)))
         assert [replica.own_replica.key for replica in decision.dropped] == ["replica-a-1"]
-        assert decision.ledger.free("a", "p0") == 1
+        assert decision.ledger.capacity("a", "p0").free_nodes == 1
 
 
 @pytest.mark.parametrize("accounting", ["Node", "Device"])
 def test_what_is_withheld_is_given_back_as_it_was_taken(accounting: str) -> None:
     decision = decide(World(ask(4, least=3), [one("a", 2, accounting=accounting)]))
-    assert (decision.withheld, decision.ledger.free("a", "p0")) == (2, 2)
+    assert (decision.withheld, decision.ledger.capacity("a", "p0").free_nodes) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,7 @@ def test_a_pool_that_is_not_published_has_nothing_and_cannot_be_overcommitted() 
     """Charging it changes nothing."""
     ledger = Ledger([])
     ledger.charge("a", {"p0": Demand(3, (Copies((Pods((Claim("gpu", 8),), 1),), 1),))})
-    assert (ledger.capacity("a", "p0").free_nodes, ledger.free("a", "p0"), ledger.size("a", "p0")) == (
-        0,
-        0,
-        0,
-    )
+    assert ledger.capacity("a", "p0") == NodeCapacity(0) == ledger.initial("a", "p0")
     assert not ledger.overcommitted("a", "p0")
     assert not ledger.by_devices("a", "p0")
     assert ledger.holding("a", "p0") == []

@@ -43,7 +43,7 @@ def test_headroom(
     for _ in range(2):
         cluster = decision.inputs.fleet.clusters["a"]
         assert placer.headroom(cluster, limit) == room, reason
-        assert (decision.ledger.free("a", "p0"), decision.ledger.counts["a"]) == (nodes - 1, 1)
+        assert (decision.ledger.capacity("a", "p0").free_nodes, decision.ledger.counts["a"]) == (nodes - 1, 1)
         assert placer.rejections() == before
 
 

@@ -242,7 +242,7 @@ def test_what_is_withheld_is_given_back() -> None:
     """Below minReplicas nothing new is placed: nodes and counts are as if it had not been tried."""
     decision = decide(World(ask(4, least=3), clusters(a=2)))
     assert (decision.placed, decision.withheld) == ((), 2)
-    assert decision.ledger.free("a", "p0") == 2
+    assert decision.ledger.capacity("a", "p0").free_nodes == 2
     assert decision.placer is not None
     assert decision.ledger.counts["a"] == 0
 
@@ -268,10 +268,13 @@ def test_what_is_replaced_is_charged_until_it_is_gone() -> None:
     """Its own replacement stands on its nodes; what it holds beyond that is nobody's yet."""
     decision = reshaped({"a": 1}, ["a"])
     assert [placement.identity.cluster for placement in decision.placed] == ["a"]
-    assert decision.ledger.free("a", "p0") == 0
+    assert decision.ledger.capacity("a", "p0").free_nodes == 0
     decision = reshaped({"a": 1, "b": 1}, ["b"])
     assert [placement.identity.cluster for placement in decision.placed] == ["a"]
-    assert (decision.ledger.free("a", "p0"), decision.ledger.free("b", "p0")) == (0, 0)
+    assert (
+        decision.ledger.capacity("a", "p0").free_nodes,
+        decision.ledger.capacity("b", "p0").free_nodes,
+    ) == (0, 0)
 
 
 def test_what_is_drained_is_charged_until_it_is_gone() -> None:
@@ -279,14 +282,14 @@ def test_what_is_drained_is_charged_until_it_is_gone() -> None:
     own_replica = build.replica(wanted, "a", 0, pools="p0", ready=True)
     decision = decide(World(wanted, clusters(a=DRAINED, b=1), [own_replica], build.observed(own_replica)))
     assert keys(decision.dropped) == ["a-0"]
-    assert decision.ledger.free("a", "p0") == 3, "of 4"
+    assert decision.ledger.capacity("a", "p0").free_nodes == 3, "of 4"
 
 
 def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
     decision = reshaped({"a": 2}, ["a"], copies=3)
     assert keys(decision.held) == ["a-0"]
     assert (decision.placed, decision.dropped) == ((), ())
-    assert decision.ledger.free("a", "p0") == 1
+    assert decision.ledger.capacity("a", "p0").free_nodes == 1
     assert decision.placer is not None
     assert decision.ledger.counts["a"] == 1
 
@@ -309,7 +312,7 @@ def test_a_replica_that_only_the_list_knows_to_be_leaving_overcommits_nothing() 
     decision = decide(World(wanted, clusters(a=1), [dying, own_replicas[1]], build.observed(*own_replicas)))
     assert keys(decision.dropped) == ["a-0"]
     assert decision.overcommitted == ()
-    assert decision.ledger.free("a", "p0") == -1, "it is charged until it is gone"
+    assert decision.ledger.capacity("a", "p0").free_nodes == -1, "it is charged until it is gone"
 
 
 def test_who_yields_says_in_which_pool() -> None:

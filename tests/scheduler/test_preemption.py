@@ -12,10 +12,9 @@ import pytest
 
 from function.api import InferenceCluster, ModelReplica
 from function.api.replica import PriorityNotes
-from function.scheduler import preemption
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand
-from function.scheduler.ledger import Ledger
+from function.scheduler.ledger import Ledger, Rooms
 from function.scheduler.preemption import Arbitration, arbitrate, fewest
 from tests.support import build, scale
 
@@ -467,5 +466,5 @@ def test_in_doubt_about_the_room_nobody_gives_way(monkeypatch: pytest.MonkeyPatc
     def out_of_steps(*_: object) -> None:
         raise OutOfSteps
 
-    monkeypatch.setattr(preemption, "lacking", out_of_steps)
+    monkeypatch.setattr(Rooms, "lacking", out_of_steps)
     assert outcome(arbitrated({"p": 1}, (replica("a"), preempting("chat")))) == ([], [])

@@ -63,7 +63,7 @@ def refused(requests: list[Plain], devices: list[Plain], *, steps: int = STEPS, 
 def names(match: Match) -> str:
     """The entries taken, in the order of the requests; what is not claimed in small letters."""
     taken = ["+".join(device.name for device in item.devices) for item in match.resolved]
-    claimed = [item.claimed for item in match.resolved]
+    claimed = [item.device.claimable for item in match.resolved]
     return " ".join(name.upper() if claims else name for name, claims in zip(taken, claimed, strict=True))
 
 

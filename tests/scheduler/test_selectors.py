@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler import scheduling_input, selectors as compiled
+from function.scheduler import selectors as compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
 from tests.support.scarce import decide
@@ -100,7 +100,7 @@ def lengthy(count: int, length: int) -> World:
 def test_the_selectors_of_a_deployment_have_a_length_together(
     count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduling_input, "WHOLE", compiled.Share(compiled.MOST, 1_000))
+    monkeypatch.setattr(compiled, "WHOLE", compiled.Share(compiled.MOST, 1_000))
     monkeypatch.setattr(compiled, "SELECTOR_OVERHEAD", 100)
     decision = decide(lengthy(count, length))
     invalid = decision.inputs.selectors.invalid
@@ -117,7 +117,7 @@ def test_there_is_room_for_many() -> None:
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling_input, "WHOLE", compiled.Share(compiled.MOST, 1_000))
+    monkeypatch.setattr(compiled, "WHOLE", compiled.Share(compiled.MOST, 1_000))
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
     assert (decision.inputs.selectors.invalid, len(decision.placed)) == ((), 1)

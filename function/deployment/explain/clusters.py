@@ -241,7 +241,7 @@ def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool
     for pool in cluster.pools:
         entry: JsonObject = {
             "name": pool.name,
-            "free": max(0, decision.ledger.free(cluster.name, pool.name)),
+            "free": max(0, decision.ledger.capacity(cluster.name, pool.name).free_nodes),
             "total": pool.nodes,
             **({"unusable": pool.unusable} if pool.unusable else {}),
             **({"toCome": pool.to_come} if pool.to_come else {}),

@@ -326,9 +326,13 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
     for index, stated in enumerate(reference.sub.claim_selectors):  # What they read is on the nodes only.
         path = f"{reference.path}.claimSelectors[{index}]"
         yield from _refusable(path, inputs.evaluations.program(stated))
-    matches = inputs.evaluations.matches
+    outcome = inputs.evaluations.outcome
     nodes = [
-        [device for device in devices if all(matches(selector, device.subject) for selector in selectors)]
+        [
+            device
+            for device in devices
+            if all(outcome(selector, device.subject).kind == "match" for selector in selectors)
+        ]
         for devices in catalogue.nodes
     ]
     if any(nodes):

@@ -91,7 +91,7 @@ def nodes(context: ProposalContext) -> Iterator[InputChange]:
             yield _grown(cluster, rejection.pool, needed - (rejection.free or 0))
     for cluster, _ in context.headed(Reason.JointCapacity)[:1]:
         for pool in cluster.pools:
-            free = context.decision.ledger.free(cluster.name, pool.name)
+            free = context.decision.ledger.capacity(cluster.name, pool.name).free_nodes
             needed = _needed(context, cluster, pool.name)
             if needed > free:
                 yield _grown(cluster, pool.name, needed - free)

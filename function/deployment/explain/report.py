@@ -42,7 +42,7 @@ from function.deployment.explain.lint import lint
 from function.deployment.explain.remedies import source_of
 from function.scheduler.decision import Decision
 from function.scheduler.outcomes import Dropped, Kept, Placed
-from function.scheduler.price import price_of_replica
+from function.scheduler.price import devices_of, price_of
 from function.scheduler.search import OnPools
 
 # List every replica of a deployment as one row: for reports, tables and forecasts.
@@ -104,18 +104,16 @@ def leaving(decision: Decision) -> list[ReplicaRow]:
 
 
 def _kept(kept: Kept, cluster: InferenceCluster | None) -> ReplicaRow:
-    own_replica = kept.own_replica
+    """The row of a replica that stays. Where its cluster is not known, neither is its price."""
+    own_replica, replica = kept.own_replica, kept.own_replica.replica
     return ReplicaRow(
-        own_replica.replica.name,
+        replica.name,
         own_replica.cluster,
         own_replica.identity.index if own_replica.identity else None,
         "Held" if kept.outgoing else "Retained",
         message.kept_phrase(kept),
-        {
-            engine.name: _once(member.pool for member in engine.members)
-            for engine in own_replica.replica.engines
-        },
-        cents=price_of_replica(own_replica.replica, cluster),
+        {engine.name: _once(member.pool for member in engine.members) for engine in replica.engines},
+        cents=price_of(cluster, replica.nodes, devices_of(replica)) if cluster else None,
     )
 
 
@@ -287,7 +285,7 @@ class Outline:
                 yield PoolOutline(self._pool_phrase(cluster, pool), tuple(engines))
 
     def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
-        free = max(0, self._decision.ledger.free(cluster.name, pool.name))
+        free = max(0, self._decision.ledger.capacity(cluster.name, pool.name).free_nodes)
         holders = held_by(self._decision, cluster.name, pool)
         held = ", ".join(
             f"{holder['deployment']} ({holder['pods']} pods)"
