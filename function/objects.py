@@ -246,8 +246,12 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
     # one than the manifest now names. Neither is anything seen of this one.
     remote = mapping(status.get("atProvider")).get("manifest")
     is_gone = synced is False and GONE in synced_message
-    if not isinstance(remote, dict) or is_gone or not _is_same(identity_of(remote), identity):
+    if not isinstance(remote, dict) or is_gone:
         remote = None
+    elif any(
+        has != wanted for has, wanted in zip(identity_of(remote), identity, strict=True) if has and wanted
+    ):
+        remote = None  # A part of an identity that one of them leaves out is no difference.
     # Synced may be about an earlier generation than the Object has, or not say which it is about.
     generations = [
         number(condition.get("observedGeneration"), 0)
@@ -274,11 +278,6 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         note=next(filter(None, map(string, notes)), ""),
         leaving=any(bool(held.get("deletionTimestamp")) for held in (metadata, remote_metadata)),
     )
-
-
-def _is_same(seen: ObjectIdentity, wanted: ObjectIdentity) -> bool:
-    """Tell whether an object that was seen is the wanted one; a part that one of them leaves out fits."""
-    return all(one == other for one, other in zip(seen, wanted, strict=True) if one and other)
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

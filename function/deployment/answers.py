@@ -6,14 +6,13 @@ Nothing here changes an answer; without it the same is decided and composed agai
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from function.api import ModelDeployment
 from function.api.deployment import PlacementPolicy
 from function.boundary import DocumentIdentity, Extent, Request, Response
 from function.deployment.compose import replicas
-from function.deployment.compose.replicas import largest, observed_size
 from function.scheduler.decision import Decision
 from function.scheduler.scheduling_input import Fleet
 
@@ -73,6 +72,7 @@ def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]
         yield key, document.identity
 
 
+@dataclass(eq=False, slots=True)
 class LatestAnswer:
     """The latest answers about a deployment: to the first call of a reconcile, and to a later one.
 
@@ -81,28 +81,23 @@ class LatestAnswer:
     deployment of which nothing changed that a decision reads; there nothing is decided and composed anew.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._held: dict[bool, tuple[Given, Response, int]] = {}
+    held: dict[bool, tuple[Given, Response, int]] = field(default_factory=dict)
+    """Each with what it was made from and the bytes that it takes, by whether requirements were stated."""
 
     def get(self, given: Given) -> Response | None:
         """Return the answer, if it was made from the same."""
-        held = self._held.get(bool(given.stated))
+        held = self.held.get(bool(given.stated))
         return held[1] if held is not None and held[0] == given else None
 
     def put(self, given: Given, response: Response, size: int) -> None:
         """Hold an answer in the place of the earlier one."""
         work_free = {name: 0 if name in WORK else number for name, number in response.counts.items()}
-        self._held[bool(given.stated)] = given, replace(response, counts=work_free), size
-
-    def clear(self) -> None:
-        """Hold none."""
-        self._held.clear()
+        self.held[bool(given.stated)] = given, replace(response, counts=work_free), size
 
     @property
     def extent(self) -> Extent:
         """The memory of the answer, besides the replicas that their own memory holds."""
-        return Extent(self, sum(size for _, _, size in self._held.values()))
+        return Extent(self, sum(size for _, _, size in self.held.values()))
 
 
 def answered_once(
@@ -114,16 +109,15 @@ def answered_once(
     if earlier is not None:
         return earlier
     response, decision = decide()
-    bounded = len(response.desired) * largest(deployment) <= replicas.BOUND
-    bounded = (
-        bounded and sum(map(observed_size, decision.kept)) * replicas.AS_OBSERVED <= replicas.MAX_AS_OBSERVED
-    )
+    # An answer holds its replicas, so it is not held where they would outgrow what they may take.
+    written = replicas.largest(deployment) * len(response.desired)
+    as_observed = sum(map(replicas.observed_size, decision.kept)) * replicas.AS_OBSERVED
+    bounded = written <= replicas.BOUND and as_observed <= replicas.MAX_AS_OBSERVED
     if given is not None and bounded and _read_versions_only(decision):
-        written = largest(deployment) * len(response.desired)
         size = written + REPLICA * len(response.desired) + STATUS * len(repr(response.status))
         latest.put(given, response, size)
     else:
-        latest.clear()
+        latest.held.clear()
     return response
 
 

@@ -21,20 +21,12 @@ from function.api.inputs import Quota
 from function.api.reasons import Rejection
 from function.boundary import Condition, Request, Response, Reuse
 from function.deployment.compose.conditions import SCHEDULED, UPDATED
+from function.deployment.explain import report as report_room
 from function.deployment.explain.clusters import ClusterVerdict, Survey, pools_of
 from function.deployment.explain.hints import Hint, hints
 from function.deployment.explain.lint import Unmet, lint
 from function.deployment.explain.message import placed_of, rejection_phrase
-from function.deployment.explain.report import (
-    ClusterOutline,
-    EngineOutline,
-    Outline,
-    PoolOutline,
-    ReplicaRow,
-    leaving,
-    report,
-    standing,
-)
+from function.deployment.explain.report import ClusterOutline, EngineOutline, Outline, PoolOutline, ReplicaRow
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import everything
 from function.deployment.snapshot.charges import read_cluster
@@ -91,14 +83,25 @@ class Forecast:
         """Whether the deployment could be read."""
         self.wanted, self.total, self.held = 0, 0, 0
         """Replicas that are wanted, that have a place, and that wait for another place."""
+        self.complete = True
+        """Whether as many are placed as are wanted, and none waits for another place."""
         self.alternatives: list[str] = []
         """The ways to run a replica, the most wanted first; the primary engines have no name."""
         self.unreadable_clusters: list[str] = []
         self.staged = False
         """Whether an edit of the template goes replica by replica."""
+        self.open = False
+        """Whether anything new may be placed: everything is delivered and valid."""
+        self.summary = ""
+        """`Scheduled 2 of 3 replicas`."""
+        self.leaving: list[ReplicaRow] = []
+        """Every replica that leaves, in the order in which that was decided."""
         if decision is not None:
             inputs = decision.inputs
+            self.open, self.summary = may_place(inputs), placed_of(decision)
+            self.leaving = [*map(report_room.leaving_row, decision.dropped)]
             self.wanted, self.total, self.held = decision.wanted, decision.total, len(decision.held)
+            self.complete = self.total >= self.wanted and not self.held
             self.alternatives = [shape.name for shape in inputs.deployment.shapes]
             self.unreadable_clusters = list(inputs.fleet.unreadable)
             self.staged = inputs.policy.rollout is not None
@@ -112,30 +115,15 @@ class Forecast:
         inputs = self._decision.inputs if self._decision else None
         return inputs is not None and not (inputs.selectors.invalid or inputs.config_fault)
 
-    @property
-    def open(self) -> bool:
-        """Tell whether anything new may be placed: everything is delivered and valid."""
-        return self._decision is not None and may_place(self._decision.inputs)
-
-    @property
-    def complete(self) -> bool:
-        """Tell whether as many are placed as are wanted, and none waits for another place."""
-        return self.total >= self.wanted and not self.held
-
     @cached_property
     def standing(self) -> list[ReplicaRow]:
         """Every replica with a place, by cluster and index."""
-        return standing(self._decision) if self._decision else []
+        return report_room.standing(self._decision) if self._decision else []
 
     @cached_property
     def price(self) -> Price:
         """The price of its replicas together, once all is done that was decided."""
         return Price.of(row.cents for row in self.standing)
-
-    @cached_property
-    def leaving(self) -> list[ReplicaRow]:
-        """Every replica that leaves, in the order in which that was decided."""
-        return leaving(self._decision) if self._decision else []
 
     @cached_property
     def updating(self) -> list[str]:
@@ -202,11 +190,6 @@ class Forecast:
         return self._decision.ledger.holders(cluster, pool) if self._decision else {}
 
     @property
-    def summary(self) -> str:
-        """`Scheduled 2 of 3 replicas`."""
-        return placed_of(self._decision) if self._decision else ""
-
-    @property
     def findings(self) -> list[Unmet]:
         """Findings about the deployment itself, whether or not it has a place."""
         return lint(self._decision.inputs) if self._decision else []
@@ -223,15 +206,15 @@ class Forecast:
     @cached_property
     def outline(self) -> Outline:
         """Every cluster in words. Raises ValueError without a decision."""
-        return Outline(self._decided, self._survey)
+        return Outline(self._survey)
 
     def report(self) -> dict[str, Any]:
         """The decision as data, as bounded as in a status; empty where there is none."""
-        return report(self._decision) if self._decision else {}
+        return report_room.report(self._decision) if self._decision else {}
 
     def full_report(self, cluster: str | None) -> dict[str, Any]:
         """The decision as data, unbounded: of all clusters, or of one with all its pools. As `outline`."""
-        everything = report(self._decided, others=len(self.clusters), limit=None)
+        everything = report_room.report(self._decided, others=len(self.clusters), limit=None)
         if cluster is not None:
             everything["clusters"] = [entry for entry in everything["clusters"] if entry["name"] == cluster]
             inference_cluster = self._decided.inputs.fleet.clusters.get(cluster)

@@ -22,23 +22,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from function.api import Engine, Member, ModelDeployment
+from function.api import Engine, Member, ModelDeployment, replica as replica_api
 from function.api.deployment import ReplicaShape
 from function.api.model import Reader
 from function.api.names import API_VERSION, Identity, bracketed, endpoint_key, read_key, replica_key
-from function.api.replica import (
-    ALTERNATIVE_LABEL,
-    CLUSTER_LABEL,
-    DEPLOYMENT_LABEL,
-    INDEX_LABEL,
-    MANY,
-    PREEMPTING_LABEL,
-    SPARE_ALL,
-    WAS_READY_ANNOTATION,
-    PriorityNotes,
-)
+from function.api.replica import PriorityNotes
 from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable
 from function.fail_static import as_observed
+from function.scheduler import stamp
 from function.scheduler.decision import Decision
 from function.scheduler.device_matching import Match
 from function.scheduler.disruption import spare
@@ -46,15 +37,6 @@ from function.scheduler.engine_options import Candidate, EngineOption
 from function.scheduler.ledger import may_yield
 from function.scheduler.outcomes import Kept, Placed, Update
 from function.scheduler.scheduling_input import Fleet
-from function.scheduler.stamp import (
-    RUNNING,
-    STAMPED,
-    engine_spec,
-    member_spec,
-    paused_spec,
-    replica_spec,
-    updated_spec,
-)
 
 # Bound the new replicas of an answer: Crossplane receives at most 4 MiB.
 
@@ -199,23 +181,11 @@ class EngineFrom(NamedTuple):
     """What each member claims there."""
 
 
-class EmittedEngines:
-    """The engines of the new replicas of one answer.
+EmittedEngines: TypeAlias = "dict[EngineFrom, JsonObject]"
+"""The engines of the new replicas of one answer.
 
-    Law: an engine depends on its source, which is compared by value. Buys: most replicas of an answer share
-    their engines, and what is shared is composed and written once.
-    """
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._by_source: dict[EngineFrom, JsonObject] = {}
-
-    def once(self, source: EngineFrom, emit: Callable[[], JsonObject]) -> JsonObject:
-        """Return the engine that was emitted from a source, or emit it."""
-        engine = self._by_source.get(source)
-        if engine is None:
-            engine = self._by_source[source] = emit()
-        return engine
+Law: an engine depends on its source, which is compared by value. Buys: most replicas of an answer share their
+engines, and what is shared is composed and written once."""
 
 
 # Build desired objects: apiVersion, kind, name, namespace and labels, which all kinds share.
@@ -224,12 +194,12 @@ class EmittedEngines:
 def labels(deployment: ModelDeployment, identity: Identity, alternative: str = "") -> dict[str, str]:
     """Labels of a replica and its endpoint: the template's, then (winning) ours."""
     ours = {
-        DEPLOYMENT_LABEL: deployment.name,
-        CLUSTER_LABEL: identity.cluster,
-        INDEX_LABEL: str(identity.index),
+        replica_api.DEPLOYMENT_LABEL: deployment.name,
+        replica_api.CLUSTER_LABEL: identity.cluster,
+        replica_api.INDEX_LABEL: str(identity.index),
     }
     if alternative:
-        ours[ALTERNATIVE_LABEL] = alternative
+        ours[replica_api.ALTERNATIVE_LABEL] = alternative
     return {**deployment.spec.template.metadata.labels, **ours}
 
 
@@ -345,15 +315,14 @@ def _placed_engine(
         tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
         for match in option.matches
     )
-
-    def emit() -> dict[str, Any]:
+    source = EngineFrom(candidate.shape.name, engine.name, pools, claims)
+    if source not in emitted:
         members = [
-            member_spec(member, pool, _requests(member, match), _constraints(member, match))
+            stamp.member_spec(member, pool, _requests(member, match), _constraints(member, match))
             for member, match, pool in zip(engine.members, option.matches, pools, strict=True)
         ]
-        return engine_spec(engine, members)
-
-    return emitted.once(EngineFrom(candidate.shape.name, engine.name, pools, claims), emit)
+        emitted[source] = stamp.engine_spec(engine, members)
+    return emitted[source]
 
 
 SPARE_LIMIT = 8
@@ -370,7 +339,7 @@ def notes_of(decision: Decision) -> PriorityNotes | None:
         return None
     rolling = any(kept.update is not None for kept in decision.kept)
     number = 0 if rolling else spare(inputs, (kept.own_replica for kept in decision.kept))
-    noted = SPARE_ALL if number == MANY else str(min(number, SPARE_LIMIT))
+    noted = replica_api.SPARE_ALL if number == replica_api.MANY else str(min(number, SPARE_LIMIT))
     priority = inputs.priority
     counts = priority.exists and priority.allowed
     return PriorityNotes(priority.name if counts else "", str(priority.value), noted)
@@ -407,8 +376,8 @@ def _placed(
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
     if placed.preempts is not None:
-        labelled[PREEMPTING_LABEL] = "true"
-    spec = replica_spec(deployment, placed.identity.cluster, engines)
+        labelled[replica_api.PREEMPTING_LABEL] = "true"
+    spec = stamp.replica_spec(deployment, placed.identity.cluster, engines)
     resource = composed(KIND, placed.name, deployment.namespace, labelled, spec)
     if notes is not None:
         resource["metadata"]["annotations"] = notes.annotations
@@ -420,13 +389,13 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
     if kept.update in AT_ONCE:
-        stamped = own_replica.document.project(STAMPED)["spec"]
-        spec = updated_spec(deployment, own_replica.cluster, shape, stamped)
+        stamped = own_replica.document.project(stamp.STAMPED)["spec"]
+        spec = stamp.updated_spec(deployment, own_replica.cluster, shape, stamped)
     else:
-        spec = paused_spec(shape, own_replica.document.project(RUNNING)["spec"])
+        spec = stamp.paused_spec(shape, own_replica.document.project(stamp.RUNNING)["spec"])
     labelled = labels(deployment, own_replica.identity, shape.name)
     if own_replica.replica.preempting and may_yield(own_replica.replica):
-        labelled[PREEMPTING_LABEL] = "true"
+        labelled[replica_api.PREEMPTING_LABEL] = "true"
     return composed(KIND, own_replica.replica.name, deployment.namespace, labelled, spec)
 
 
@@ -485,7 +454,7 @@ def _kept(
     replica = kept.own_replica.replica
     noted = notes.annotations if notes is not None else {}
     if kept.own_replica.observed and (replica.was_ready or (remember and replica.ready is True)):
-        noted = {WAS_READY_ANNOTATION: "true", **noted}
+        noted = {replica_api.WAS_READY_ANNOTATION: "true", **noted}
     if noted:
         resource["metadata"]["annotations"] = noted
     return Desired(resource, ready=kept.own_replica.observed and kept.own_replica.replica.ready is True)

@@ -21,41 +21,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
+from function import boundary
 from function.api.model import mapping
 from function.api.names import RECONCILE_ANNOTATION, endpoint_key, read_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.text import counted, listed, one_line
-from function.boundary import (
-    Condition,
-    Desired,
-    Document,
-    Plain,
-    Request,
-    Requirement,
-    Resolution,
-    Response,
-    Result,
-    text_at,
-)
-from function.deployment.compose import replicas
-from function.deployment.compose.conditions import (
-    CAPACITY,
-    PRIORITY,
-    READY,
-    SCHEDULED,
-    UPDATED,
-    cache_resolved,
-    conditions,
-    optional,
-    unresolved,
-)
-from function.deployment.compose.replicas import (
-    EmittedEngines,
-    endpoints,
-    kept_replica,
-    notes_of,
-    placed_replica,
-)
+from function.boundary import Condition, Desired, Plain, Request, Requirement, Resolution, Response, Result
+from function.deployment.compose import conditions, replicas
+from function.deployment.compose.conditions import SCHEDULED
 from function.deployment.explain.message import histogram, preempted_phrase
 from function.deployment.explain.report import report, steady
 from function.deployment.requirements import referenced_cache, watched_for_room
@@ -99,8 +72,8 @@ def _dropped(decision: Decision) -> Iterator[Result]:
             details.setdefault(dropped.cause, dropped.detail)
     for cause, names in causes.items():
         detail = f" ({details[cause]})" if details[cause] else ""
-        replicas = counted(len(names), "replica")
-        text = f"Removing {replicas}, {cause.value}{detail}: {listed(names, SHOWN)}"
+        number = counted(len(names), "replica")
+        text = f"Removing {number}, {cause.value}{detail}: {listed(names, SHOWN)}"
         yield Result(_SEVERITY.get(cause, "WARNING"), f"Replica{cause.name}", one_line(text))
 
 
@@ -133,17 +106,17 @@ def _updated(decision: Decision) -> Iterator[Result]:
 
 
 def results(
-    decision: Decision, conditions: tuple[Condition, ...], composite: Mapping[str, Plain]
+    decision: Decision, stated: tuple[Condition, ...], composite: Mapping[str, Plain]
 ) -> tuple[Result, ...]:
     """The events of this call: what leaves, what is new, and a problem that was not there before."""
     events = list(_dropped(decision))
-    scheduled = next(condition for condition in conditions if condition.type == SCHEDULED)
+    scheduled = next(condition for condition in stated if condition.type == SCHEDULED)
     status = mapping(composite.get("status"))
     before = conditions_before(status).get(SCHEDULED)
     if events or before != (str(scheduled.status), scheduled.reason, scheduled.message):
         events.extend(_placed(decision))
     events.extend(_updated(decision))
-    events.extend(transitions("ModelDeployment", conditions, status))
+    events.extend(transitions("ModelDeployment", stated, status))
     return tuple(events)
 
 
@@ -160,30 +133,31 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
     state, _, cache_fault = read_cache(request, cache, namespace)
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
     reason = "InvalidInput" if fatal else "InputsUnresolved"
-    requested = optional(request)
-    conditions = (
-        cache_resolved(cache, state, cache_fault),
+    cache_resolved = conditions.cache_resolved(cache, state, cache_fault)
+    stated = (
+        *((cache_resolved,) if cache_resolved is not None else ()),
         Condition(SCHEDULED, status=False, reason=reason, message=text),
-        Condition(READY, status=False, reason="ModelStarting", message=text),
-        unresolved(UPDATED, "the ModelDeployment cannot be read") if UPDATED in requested else None,
-        unresolved(CAPACITY, "the ModelDeployment cannot be read") if CAPACITY in requested else None,
-        unresolved(PRIORITY, "the ModelDeployment cannot be read") if PRIORITY in requested else None,
+        Condition(conditions.READY, status=False, reason="ModelStarting", message=text),
+        *(
+            conditions.unresolved(kind, "the ModelDeployment cannot be read")
+            for kind in conditions.optional(request)
+        ),
     )
     return Response(
         requirements=requirements,
         desired=everything_observed(request, _kind_of, namespace),
         unready=True,
-        conditions=tuple(condition for condition in conditions if condition is not None),
+        conditions=stated,
         results=(Result("FATAL", "UnreadableComposite", text),) if fatal else (),
     )
 
 
-def _kind_of(key: str, document: Document) -> str | None:
+def _kind_of(key: str, document: boundary.Document) -> str | None:
     """Return the kind under a key of ours; a replica or endpoint under an unreadable key is ours too."""
     identity = read_key(key)
     if identity is not None:
         return replicas.KIND if identity[0] == "replica" else replicas.ENDPOINT_KIND
-    kind = text_at(document, "kind")
+    kind = boundary.text_at(document, "kind")
     return kind if kind in (replicas.KIND, replicas.ENDPOINT_KIND) else None
 
 
@@ -191,26 +165,21 @@ def desired(decision: Decision) -> dict[str, Desired]:
     """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
     deployment = decision.inputs.deployment
     remember = decision.inputs.config.overcommit == "Yield"
-    notes, doubt = notes_of(decision), bool(decision.inputs.config_fault)
+    notes, doubt = replicas.notes_of(decision), bool(decision.inputs.config_fault)
     resources = {}
     for kept in decision.kept:
         # Which classes there are is not known where the input is invalid: what is noted stays.
         standing = notes and notes._replace(guarantee=replicas.standing_of(decision, kept))
         noted = kept.own_replica.replica.notes if doubt else standing
-        resource = kept_replica(deployment, kept, noted, remember=remember)
+        resource = replicas.kept_replica(deployment, kept, noted, remember=remember)
         if resource is not None:
             resources[kept.own_replica.key] = resource
-    emitted = EmittedEngines()
-    resources |= {
-        replica_key(placed.identity): placed_replica(
-            deployment,
-            placed,
-            emitted,
-            notes and notes._replace(guarantee=str(placed.share or "")),
-        )
-        for placed in decision.placed
-    }
-    resources |= endpoints(decision)
+    emitted: replicas.EmittedEngines = {}
+    for placed in decision.placed:
+        noted = notes and notes._replace(guarantee=str(placed.share or ""))
+        resource = replicas.placed_replica(deployment, placed, emitted, noted)
+        resources[replica_key(placed.identity)] = resource
+    resources |= replicas.endpoints(decision)
     return dict(sorted(resources.items()))
 
 
@@ -265,7 +234,7 @@ def compose(
     deployment = inputs.deployment
     resources = desired(decision)
     routable = _routable(decision, resources)
-    stated = conditions(decision, routable, requested)
+    stated = conditions.conditions(decision, routable, requested)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or bool(inputs.fleet.undelivered)
     ttl = inputs.config.ttl
@@ -298,7 +267,7 @@ def compose(
     )
 
 
-def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:
+def waits_for_fleet(decision: Decision, stated: tuple[Condition, ...]) -> bool:
     """Tell whether something is wanted that only a change of the fleet brings.
 
     Crossplane watches what a deployment composes, so a replica on its way to Ready is heard of at once. Up to
@@ -306,7 +275,7 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     """
     fleet = decision.inputs.fleet
     delivered = not fleet.undelivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
-    degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
+    degraded = any(condition.reason == "ClusterDegraded" for condition in stated)
     return (
         decision.total < decision.wanted
         or any(kept.outgoing for kept in decision.kept)

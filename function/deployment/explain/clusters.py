@@ -39,10 +39,10 @@ from function.scheduler.scheduling_input import SchedulingInput, evacuation
 # listed nor a resource version, a condition's time or the status this function writes changes a digest.
 
 
-def input_digest(inputs: SchedulingInput) -> str:
-    """Digest of everything a decision depends on."""
-    fleet = inputs.fleet
-    return digest(
+def digests(decision: Decision) -> dict[str, str]:
+    """Digest everything that a decision depends on; and who is kept, placed and dropped, on which pools."""
+    inputs, fleet = decision.inputs, decision.inputs.fleet
+    read = digest(
         (
             _deployment(inputs.deployment),
             _text(inputs.config.model_dump(mode="json", by_alias=True, exclude={"metadata"})),
@@ -60,6 +60,18 @@ def input_digest(inputs: SchedulingInput) -> str:
             ),
         )
     )
+    decided = digest(
+        (
+            *(f"kept {kept.own_replica.key} {kept.mismatch} {kept.shape is None}" for kept in decision.kept),
+            *(
+                f"placed {placed.identity} {placed.name} {placed.candidate.shape.name} "
+                f"{[option.pools for option in placed.candidate.options]}"
+                for placed in decision.placed
+            ),
+            *(f"dropped {dropped.own_replica.key} {dropped.cause}" for dropped in decision.dropped),
+        )
+    )
+    return {"inputDigest": read, "decisionDigest": decided}
 
 
 def _cache(inputs: SchedulingInput) -> str:
@@ -126,21 +138,6 @@ def _charge(replica: ModelReplica) -> str:
 def _replica(replica: ModelReplica) -> str:
     stamped = [(engine.name, engine.copies, engine.members) for engine in replica.engines]
     return f"{_charge(replica)} {replica.ready} {replica.alternative} {replica.cache} {stamped}"
-
-
-def decision_digest(decision: Decision) -> str:
-    """Digest of who is kept, placed and dropped, with the pools of each."""
-    return digest(
-        (
-            *(f"kept {kept.own_replica.key} {kept.mismatch} {kept.shape is None}" for kept in decision.kept),
-            *(
-                f"placed {placed.identity} {placed.name} {placed.candidate.shape.name} "
-                f"{[option.pools for option in placed.candidate.options]}"
-                for placed in decision.placed
-            ),
-            *(f"dropped {dropped.own_replica.key} {dropped.cause}" for dropped in decision.dropped),
-        )
-    )
 
 
 OTHERS = 20
@@ -303,8 +300,3 @@ def leaf_of(rejection: Rejection) -> JsonObject:
         "wanted": rejection.wants,
     }
     return {key: value for key, value in leaf.items() if value not in ("", None)}
-
-
-def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[JsonObject]:
-    """Several clusters as plain data."""
-    return [survey.entry(name, pools=pools) for name in names]

@@ -61,6 +61,8 @@ class Catalogue:
     drivers: frozenset[str]
     names: frozenset[tuple[str, str, str]]
     """(attribute or capacity, domain, name) of everything published."""
+    domains: frozenset[str]
+    """Every domain that something is published in."""
     nodes: tuple[tuple[Device, ...], ...] = ()
     """What nodes have: the different device lists of pools."""
 
@@ -78,18 +80,14 @@ class Catalogue:
     def listing(cls, devices: Iterable[Device]) -> Catalogue:
         """List devices."""
         listed = tuple(devices)
-        names = (
+        names = frozenset(
             (_FIELDS[path[0]], path[1], path[2])
             for device in listed
             for path in device.subject.content
             if path[0] in _FIELDS
         )
-        return cls(listed, frozenset(device.driver for device in listed), frozenset(names))
-
-    @property
-    def domains(self) -> frozenset[str]:
-        """Every domain that something is published in."""
-        return frozenset(domain for _, domain, _ in self.names)
+        domains = frozenset(domain for _, domain, _ in names)
+        return cls(listed, frozenset(device.driver for device in listed), names, domains)
 
     def beside(self, selectors: Iterable[cel.Selector]) -> Catalogue:
         """The devices that a request is about: of the drivers, else in the domains, that its selectors name.

@@ -28,7 +28,7 @@ from function.api.replica import ModelReplica
 from function.api.taints import Taint, untolerated
 from function.api.text import LIMIT, counted, listed, one_line
 from function.scheduler.decision import Decision
-from function.scheduler.outcomes import OUTDATED, Dropped, Kept, Placed, Update
+from function.scheduler.outcomes import OUTDATED, Kept, Placed, Update
 
 # Phrase one recorded fact in one line: why a cluster takes no replica, why a replica went where it did.
 
@@ -124,11 +124,6 @@ def replacement_cause(kept: Kept) -> str:
     if kept.mismatch:
         return f"{kept.mismatch.value} ({kept.detail})" if kept.detail else kept.mismatch.value
     return kept.waits or OUTDATED
-
-
-def dropped_phrase(dropped: Dropped) -> str:
-    """Why a replica leaves."""
-    return f"{dropped.cause.value}: {dropped.detail}" if dropped.detail else dropped.cause.value
 
 
 def _value(value: object) -> str:

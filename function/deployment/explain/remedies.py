@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from function.api import Device, InferenceCluster, ModelCache
@@ -30,17 +31,8 @@ from function.api.taints import Taint, Toleration, untolerated
 from function.api.text import counted, listed
 from function.boundary import JsonObject
 from function.cel import Subject, suggest
-from function.deployment.explain.change import (
-    Effort,
-    InputChange,
-    Rewrite,
-    changed,
-    edited,
-    requests_in,
-    rewrite,
-    setting,
-    with_cluster,
-)
+from function.deployment.explain import change
+from function.deployment.explain.change import Effort, InputChange, Rewrite, changed, edited
 from function.deployment.explain.lint import Catalogue, unflattened
 from function.scheduler.decision import Decision
 from function.scheduler.device_matching import MAX_CLAIMED
@@ -61,12 +53,9 @@ class ProposalContext:
     """The facts that the proposers look at."""
 
     decision: Decision
+    inputs: SchedulingInput
+    """Those of the decision."""
     rejections: Mapping[str, Rejection]
-
-    @property
-    def inputs(self) -> SchedulingInput:
-        """The scheduling input."""
-        return self.decision.inputs
 
     def headed(self, *reasons: Reason) -> list[tuple[InferenceCluster, Rejection]]:
         """The clusters with one of these headlines, the nearest miss first."""
@@ -124,7 +113,7 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> InputChange:
             else published
             for published in status.gpu_pools or ()
         )
-        return with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))
+        return change.with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))
 
     text = f"add {counted(more, 'node')} to pool {pool} of cluster {cluster.name} ({total} to {total + more})"
     return InputChange(
@@ -227,14 +216,14 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChan
         "RaiseLimit",
         Effort.ALTERNATIVE,
         text,
-        setting(("placement", "topologySpread"), spread),
+        change.setting(("placement", "topologySpread"), spread),
         facts,
         group=f"skew {key}",
     )
 
 
 def _limit(text: str, path: tuple[str, ...], value: int) -> InputChange:
-    apply, name = setting(path, value), path[-1]
+    apply, name = change.setting(path, value), path[-1]
     return InputChange("RaiseLimit", Effort.ALTERNATIVE, text, apply, {name: value}, group=name)
 
 
@@ -243,17 +232,10 @@ def _limit(text: str, path: tuple[str, ...], value: int) -> InputChange:
 K = TypeVar("K")
 
 
-def taints(context: ProposalContext) -> Iterator[InputChange]:
-    """Tolerate the NoSchedule taint that alone keeps most clusters out."""
-    return _tolerations(context, "NoSchedule", Effort.TOLERATE)
-
-
-def drains(context: ProposalContext) -> Iterator[InputChange]:
-    """Tolerate a NoExecute taint, by which somebody drains a cluster: room elsewhere is what they want."""
-    return _tolerations(context, "NoExecute", Effort.DRAINED)
-
-
-def _tolerations(context: ProposalContext, effect: str, cost: Effort) -> Iterator[InputChange]:
+def taints(
+    context: ProposalContext, effect: str = "NoSchedule", cost: Effort = Effort.TOLERATE
+) -> Iterator[InputChange]:
+    """Tolerate the taint of an effect that alone keeps most clusters out."""
     tolerations = context.inputs.deployment.template.tolerations
     kept_out: dict[Taint, list[str]] = defaultdict(list)
     for cluster, _ in context.headed(Reason.UntoleratedTaint):
@@ -302,7 +284,7 @@ def _device_tolerated(request: str, left: tuple[Taint, ...], clusters: list[str]
     stated = [taint.model_dump(by_alias=True, exclude_defaults=True) for taint in left]
 
     def edit(plain: JsonObject) -> None:
-        for asked in requests_in(plain):
+        for asked in change.requests_in(plain):
             if asked.get("name") == request:
                 asked["tolerations"] = [*asked.get("tolerations", ()), *stated]
 
@@ -331,7 +313,7 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"label": key, "from": old, "to": new, "clusters": clusters[:CHANGES_PER_KIND]}
     cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
-    apply = setting(("template", "spec", "clusterSelector", "matchLabels", key), new)
+    apply = change.setting(("template", "spec", "clusterSelector", "matchLabels", key), new)
     return InputChange("SelectLabel", cost, text, apply, facts, group=f"label {key}")
 
 
@@ -358,7 +340,7 @@ def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
         if cluster.status is None:
             return inputs
-        return with_cluster(inputs, changed(cluster, status=changed(cluster.status, **status)))
+        return change.with_cluster(inputs, changed(cluster, status=changed(cluster.status, **status)))
 
     text = f"once cluster {cluster.name} {what}"
     return InputChange(kind, Effort.HARDWARE, text, apply, {"cluster": cluster.name}, group=kind)
@@ -396,7 +378,7 @@ def hydration(context: ProposalContext) -> Iterator[InputChange]:
     if context.headed(Reason.CacheNotReady):
         text = "set placement.cache to Prefer: replicas then start where the cache is not Ready yet"
         facts = {"cache": "Prefer"}
-        apply = setting(("placement", "cache"), facts["cache"])
+        apply = change.setting(("placement", "cache"), facts["cache"])
         yield InputChange("PreferCache", Effort.ALTERNATIVE, text, apply, facts)
 
 
@@ -438,7 +420,7 @@ class _Rewrites:
         selector = self._inputs.evaluations.program(sub.selectors[leaf.selector])
         key = (selector.source, device.subject)
         if key not in self._rewrites and len(self._rewrites) < REWRITES:
-            self._rewrites[key] = rewrite(selector, device.subject, self._about(sub))
+            self._rewrites[key] = change.rewrite(selector, device.subject, self._about(sub))
         return self._rewrites.get(key)
 
     def _about(self, sub: SubRequest) -> Catalogue:
@@ -492,7 +474,7 @@ def rewritten(selector: Rewrite) -> InputChange:
     """The change that writes a selector anew, wherever it is written."""
 
     def edit(plain: JsonObject) -> None:
-        for request in requests_in(plain):
+        for request in change.requests_in(plain):
             for stated in (*request.get("selectors", ()), *request.get("claimSelectors", ())):
                 stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
 
@@ -523,7 +505,7 @@ def counts(context: ProposalContext) -> Iterator[InputChange]:
 
 def _lowered(request: str, needs: int, most: int) -> InputChange:
     def edit(plain: JsonObject) -> None:
-        for stated in requests_in(plain):
+        for stated in change.requests_in(plain):
             if stated.get("name") == request and stated.get("count", 1) == needs:
                 stated["count"] = most
 
@@ -548,7 +530,8 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
     readiness,
     gateways,
     nodes,
-    drains,
+    # By a NoExecute taint somebody drains a cluster: room elsewhere is what they want, so it comes last.
+    partial(taints, effect="NoExecute", cost=Effort.DRAINED),
 )
 """In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""
 
@@ -563,7 +546,7 @@ def corrections(inputs: SchedulingInput) -> Iterator[InputChange]:
 
 def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[InputChange]:
     """Every proposal: the best of each kind first, then the second best of each."""
-    context = ProposalContext(decision, rejections)
+    context = ProposalContext(decision, decision.inputs, rejections)
     columns = [list(proposer(context)) for proposer in PROPOSERS]
     for row in range(max(map(len, columns), default=0)):
         yield from (column[row] for column in columns if row < len(column))

@@ -5,7 +5,7 @@ needs the whole decision, and a tool needs it as data. `status.placement` has it
 for it; the command line prints the same (`why`, `plan`).
 
 Theory of operation
-1. `standing` and `leaving` list replicas as rows. Tables, forecasts and the report show the same rows.
+1. `standing` and `leaving_row` list replicas as rows. Tables, forecasts and the report show the same rows.
 2. `report` adds the clusters, hints, findings of `lint`, and digests of the input and of the decision. Equal
    digests of the input with different decisions would be a defect: that is what the two are for.
 3. Where the report outgrows its limit, pools of other clusters go first, then these clusters, then the tails
@@ -28,15 +28,7 @@ from function.api.names import replica_key
 from function.api.reasons import Reason, Rejection
 from function.boundary import JsonObject
 from function.deployment.explain import message
-from function.deployment.explain.clusters import (
-    OTHERS,
-    ClusterVerdict,
-    Survey,
-    decision_digest,
-    entries,
-    held_by,
-    input_digest,
-)
+from function.deployment.explain.clusters import OTHERS, ClusterVerdict, Survey, digests, held_by
 from function.deployment.explain.hints import hints
 from function.deployment.explain.lint import lint
 from function.deployment.explain.remedies import source_of
@@ -98,11 +90,6 @@ def standing(decision: Decision) -> list[ReplicaRow]:
     return sorted(rows, key=lambda row: (row.cluster, -1 if row.index is None else row.index, row.name))
 
 
-def leaving(decision: Decision) -> list[ReplicaRow]:
-    """Every replica that leaves, in the order in which that was decided."""
-    return [*map(_dropped, decision.dropped)]
-
-
 def _kept(kept: Kept, cluster: InferenceCluster | None) -> ReplicaRow:
     """The row of a replica that stays. Where its cluster is not known, neither is its price."""
     own_replica, replica = kept.own_replica, kept.own_replica.replica
@@ -137,11 +124,14 @@ def _placed(placed: Placed) -> ReplicaRow:
     )
 
 
-def _dropped(dropped: Dropped) -> ReplicaRow:
-    own_replica = dropped.own_replica
+def leaving_row(dropped: Dropped) -> ReplicaRow:
+    """The row of a replica that leaves, with the reason on record."""
+    own_replica, cause = dropped.own_replica, dropped.cause
     index = own_replica.identity.index if own_replica.identity else None
-    phrase, cause = message.dropped_phrase(dropped), dropped.cause.name
-    return ReplicaRow(own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause)
+    phrase = f"{cause.value}: {dropped.detail}" if dropped.detail else cause.value
+    return ReplicaRow(
+        own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause.name
+    )
 
 
 def _once(pools: Iterable[str]) -> tuple[str, ...]:
@@ -236,22 +226,22 @@ class ClusterOutline:
     pools: tuple[PoolOutline, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Outline:
     """A decision seen from its clusters, the nearest miss first."""
 
-    def __init__(self, decision: Decision, survey: Survey) -> None:
-        self._decision, self._survey = decision, survey
+    survey: Survey
 
     def names(self, pool: str | None = None) -> list[str]:
         """Every cluster; with `pool`, those that have a pool of that name."""
-        names, clusters = self._survey.names(), self._decision.inputs.fleet.clusters
+        names, clusters = self.survey.names(), self.survey.decision.inputs.fleet.clusters
         if pool is None:
             return names
         return [name for name in names if name in clusters and pool in clusters[name].by_name]
 
     def phrase(self, name: str) -> str:
         """The verdict on a cluster in one line of its own."""
-        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
+        rejection, verdict = self.survey.rejections.get(name), self.survey.verdict(name)
         if rejection is None:
             return f"cluster {name}: {verdict.name}, {verdict.value}"
         phrase = message.rejection_phrase(rejection)
@@ -260,8 +250,8 @@ class Outline:
 
     def cluster(self, name: str, *, pool: str | None = None, pools: bool | None = None) -> ClusterOutline:
         """One cluster, with its pools (those named `pool`): always, never, or (None) where they matter."""
-        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
-        cluster = self._decision.inputs.fleet.clusters.get(name)
+        rejection, verdict = self.survey.rejections.get(name), self.survey.verdict(name)
+        cluster = self.survey.decision.inputs.fleet.clusters.get(name)
         gated = rejection is not None and not rejection.parts
         shown = not gated if pools is None else pools
         return ClusterOutline(
@@ -273,7 +263,7 @@ class Outline:
         )
 
     def _pools(self, cluster: InferenceCluster, wanted: str | None) -> Iterator[PoolOutline]:
-        placer = self._decision.placer
+        placer = self.survey.decision.placer
         fitted = list(placer.on_pools(cluster)) if placer else []
         for pool in cluster.pools:
             if wanted in (None, pool.name):
@@ -285,8 +275,8 @@ class Outline:
                 yield PoolOutline(self._pool_phrase(cluster, pool), tuple(engines))
 
     def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
-        free = max(0, self._decision.ledger.capacity(cluster.name, pool.name).free_nodes)
-        holders = held_by(self._decision, cluster.name, pool)
+        free = max(0, self.survey.decision.ledger.capacity(cluster.name, pool.name).free_nodes)
+        holders = held_by(self.survey.decision, cluster.name, pool)
         held = ", ".join(
             f"{holder['deployment']} ({holder['pods']} pods)"
             if "pods" in holder
@@ -329,7 +319,7 @@ class Outline:
         compared = f"has {leaf.has}" if leaf.has else ""  # What it wants is the selector that follows.
         particular = (compared if leaf.wants else leaf.has) or message.numbers(leaf)
         on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
-        source = source_of(self._decision.inputs, leaf)
+        source = source_of(self.survey.decision.inputs, leaf)
         detail = f" ({particular})" if particular else ""
         return f"{request}{failed}{on}{detail}{f': {source}' if source else ''}"
 
@@ -354,14 +344,13 @@ def report(
         "dropped": dropped(decision),
         "hints": [hint.plain for hint in hints(decision, survey.rejections)] if whole else [],
         "lint": [finding.plain for finding in lint(decision.inputs)] if whole else [],
-        "inputDigest": input_digest(decision.inputs),
-        "decisionDigest": decision_digest(decision),
+        **digests(decision),
     }
     for size, pools in ((others, True), (others, False), (0, False)):
         names = survey.shown(size)
-        placement["clusters"] = entries(survey, names, pools=pools)
+        placement["clusters"] = [survey.entry(name, pools=pools) for name in names]
         placement["clustersOmitted"] = len(survey.names()) - len(names)
-        if limit is None or size_of(placement) <= limit:
+        if limit is None or len(json.dumps(placement)) <= limit:  # JSON is ASCII here: a byte a character.
             return dict(sorted(placement.items()))
     _cut(placement, limit or LIMIT)
     return dict(sorted(placement.items()))
@@ -376,16 +365,11 @@ def summary_of(decision: Decision) -> str:
     )
 
 
-def size_of(placement: JsonObject) -> int:
-    """Bytes of a report as JSON."""
-    return len(json.dumps(placement).encode())
-
-
 def _cut(placement: JsonObject, limit: int) -> None:
     """Leave out the last entries of the longest list until the report fits; the summary says how many."""
     left_out = dict.fromkeys(("clusters", "replicas", "dropped"), 0)
     summary, target = placement["summary"], limit - SUMMARY_RESERVE
-    while size_of(placement) > target:
+    while len(json.dumps(placement)) > target:
         longest = max(left_out, key=lambda key: len(json.dumps(placement[key])))
         tenth = max(1, len(placement[longest]) // 10)
         left_out[longest] += tenth
@@ -414,6 +398,6 @@ def dropped(decision: Decision) -> list[JsonObject]:
     """Every replica that leaves, with the reason on record."""
     entries = [
         {"name": row.name, "cluster": row.cluster, "reason": row.cause, "message": row.phrase}
-        for row in leaving(decision)
+        for row in map(leaving_row, decision.dropped)
     ]
     return sorted(entries, key=lambda entry: (entry["cluster"], entry["name"]))

@@ -21,19 +21,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool, cluster as cluster_api
-from function.api.charge import (
-    Charged,
-    ChargedShare,
-    ClaimingEngine,
-    GivesWay,
-    counts_devices,
-    holder,
-    keys,
-    read_shares,
-    shown,
-    stray,
-)
+from function.api import ModelDeployment, ModelReplica, charge as charge_api, cluster as cluster_api
+from function.api.charge import Charged, ChargedShare, ClaimingEngine, GivesWay, counts_devices
+from function.api.cluster import InferenceCluster, Pool
 from function.api.ownership import OwnReplica
 from function.api.replica import StampedEngine
 from function.boundary import Document, Plain, Unreadable, text_at
@@ -167,7 +157,7 @@ class _Charges:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._quick = document.pool_charges(read_shares)
+        self._quick = document.pool_charges(charge_api.read_shares)
 
     def of(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
         """Return the shares of a pool, and who gives way. Raises ValueError where they cannot be read."""
@@ -200,7 +190,7 @@ def _held(cluster: str, pool: str, shares: Iterable[ChargedShare]) -> Iterator[t
             nodes = {pool: share.nodes}
         if share.engines is not claims:
             claims, engines = share.engines, tuple(engine.stamped(pool) for engine in share.engines)
-        namespace, deployment = shown(share.holder)
+        namespace, deployment = charge_api.shown(share.holder)
         replica = ModelReplica(
             name=f"(on {pool})",  # No object has such a name, so it keeps none from being given.
             namespace=namespace,
@@ -238,11 +228,15 @@ def others_of(
 
     Whoever has one replica in the list has all of them there: it is selected by the name of the deployment.
     """
-    counted = {f"{deployment.namespace}/{deployment.name}", *(holder(replica) for replica in listed)}
-    counted |= {
-        stray(f"{own_replica.replica.namespace}/{own_replica.replica.name}") for own_replica in own_replicas
+    counted = {
+        f"{deployment.namespace}/{deployment.name}",
+        *(charge_api.holder(replica) for replica in listed),
     }
-    left_out = keys(counted)
+    counted |= {
+        charge_api.stray(f"{own_replica.replica.namespace}/{own_replica.replica.name}")
+        for own_replica in own_replicas
+    }
+    left_out = charge_api.keys(counted)
     shares = (replica for cluster in clusters for key, replica in cluster.shares if key not in left_out)
     return (*listed, *shares)
 

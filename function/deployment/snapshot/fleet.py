@@ -34,17 +34,7 @@ from function.deployment.snapshot import charges
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.ledger import may_yield
 from function.scheduler.memo import Shared
-from function.scheduler.scheduling_input import (
-    Fleet,
-    OtherReplicas,
-    OthersListed,
-    UnreadableCluster,
-    Unshared,
-)
-
-
-def _name_of(document: Document) -> str:
-    return text_at(document, "metadata", "name")
+from function.scheduler.scheduling_input import Fleet, OthersListed, UnreadableCluster, Unshared
 
 
 def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
@@ -92,11 +82,7 @@ def _replica(
     try:
         return reuse.parsed(document, parse)
     except ValueError:
-        return ModelReplica(name=_name_of(document), whole=False)
-
-
-def _is(kind: str, document: Document) -> bool:
-    return text_at(document, "kind") == kind
+        return ModelReplica(name=text_at(document, "metadata", "name"), whole=False)
 
 
 def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[str, Document]]:
@@ -111,9 +97,10 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
         document, read = request.observed[key].opened(), read_key(key)
         if key in request.desired:
             continue
+        kind = text_at(document, "kind") if read is None else ""
         if read is not None and read[0] == "endpoint":
             endpoints[key] = document
-        elif read is not None or _is("ModelReplica", document):
+        elif read is not None or kind == "ModelReplica":
             replica = _replica(document, reuse)
             own_replicas.append(
                 OwnReplica(
@@ -125,7 +112,7 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
                     terminating=replica.deleting,
                 )
             )
-        elif _is("ModelEndpoint", document):
+        elif kind == "ModelEndpoint":
             endpoints[key] = document
     return own_replicas, endpoints
 
@@ -147,7 +134,8 @@ def read_cache(
         listed = tuple(
             document
             for document in listed
-            if (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
+            if (text_at(document, "metadata", "namespace"), text_at(document, "metadata", "name"))
+            == (namespace, name)
         )
     if not listed:
         return Resolution.ABSENT, None, ""
@@ -175,7 +163,7 @@ def _read_replicas(
     reading: tuple[Reuse, Shared | None],
     *,
     thorough: bool,
-) -> tuple[tuple[OwnReplica, ...], OtherReplicas]:
+) -> tuple[tuple[OwnReplica, ...], Unshared | OthersListed]:
     """Read the listed replicas: our own, and the others. With `shared` they are read once for a whole run.
 
     Of others only what it takes to charge them is read, unless `thorough`.
@@ -285,7 +273,7 @@ def _asked_by_name(request: Request) -> tuple[Document, ...]:
         for name in sorted(request.required)
         if name.startswith(prefix)
         for document in request.required[name]
-        if _name_of(document) == name.removeprefix(prefix)
+        if text_at(document, "metadata", "name") == name.removeprefix(prefix)
     )
 
 
@@ -334,7 +322,9 @@ def _standing(
     }
     holders = sorted((young | named_here) & {*names}) if requirements.yields(request) else []
     required = requirements.standing(request, names, holders)
-    missing = requirements.undelivered(request, required)
+    missing, unresolved = requirements.undelivered(request, required), Resolution.UNRESOLVED
+    clusters_missing = any(name.startswith(named(CLUSTER, "")) for name in missing)
+    replicas_missing = requirements.own_replicas(request) in missing
     ours = [cluster for cluster in charging if cluster.name in names]
     others: Iterable[ModelReplica] = namesakes
     if requirements.published(request):
@@ -351,18 +341,14 @@ def _standing(
         clusters={name: everything.clusters[name] for name in names if name in everything.clusters},
         unreadable={name: everything.unreadable[name] for name in names if name in everything.unreadable},
         nameless=False,
-        clusters_resolution=_resolved(not any(name.startswith(named(CLUSTER, "")) for name in missing)),
-        replicas_resolution=_resolved(requirements.own_replicas(request) not in missing),
+        clusters_resolution=unresolved if clusters_missing else Resolution.DELIVERED,
+        replicas_resolution=unresolved if replicas_missing else Resolution.DELIVERED,
         other_replicas=Unshared(others),
         uncharged={cluster.name: cluster.fault for cluster in ours if cluster.fault},
         gives_way=charges.leaving_of(ours, own_replicas) if requirements.published(request) else None,
         undelivered=tuple(name for name in missing if not name.startswith(named(CACHE, ""))),
     )
     return standing, required
-
-
-def _resolved(resolved: bool) -> Resolution:  # noqa: FBT001 - what is known, as a resolution
-    return Resolution.DELIVERED if resolved else Resolution.UNRESOLVED
 
 
 def as_if_delivered(standing: Fleet) -> Fleet:

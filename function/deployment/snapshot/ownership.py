@@ -33,11 +33,6 @@ from function.scheduler.memo import parts_of
 from function.scheduler.scheduling_input import Fleet, Peer, Peers, Unshared
 
 
-def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
-    """Tell whether two objects of one name are the same one. Law 2: a uid that is not known is doubt."""
-    return bool(observed.uid) and observed.uid == listed.uid
-
-
 @dataclass(slots=True)
 class Sorting:
     """Listed replicas on their way to being own, or charged."""
@@ -86,7 +81,9 @@ class Sorting:
         if own_replica is not None and replica.namespace == self.deployment.namespace:
             # It is an observed one again; the list may know first that it is being deleted.
             goes = replica.deleting and replica.deployment == self.name  # As its own list has it.
-            if goes and not own_replica.terminating and _same(own_replica.replica, replica):
+            # Law 2: without a uid it is not known that both are the same object, and doubt keeps.
+            same = bool(replica.uid) and own_replica.replica.uid == replica.uid
+            if goes and same and not own_replica.terminating:
                 self.observed[replica.name] = replace(own_replica, terminating=True)
             return
         identity = (
@@ -179,20 +176,15 @@ def _read(
             yield parsed
 
 
-def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
-    try:
-        return reuse.parsed(document, replica_api.parse)
-    except ValueError:
-        return None
-
-
 def _listed(request: Request, reuse: Reuse) -> dict[NamespacedName, list[tuple[ModelReplica, Document]]]:
-    """The listed replicas by the deployment they name."""
+    """The listed replicas by the deployment they name. One that cannot be read names none."""
     by_deployment: dict[NamespacedName, list[tuple[ModelReplica, Document]]] = defaultdict(list)
     for document in delivered(request, REPLICAS) or ():
-        replica = _replica(document, reuse)
-        if replica is not None:
-            by_deployment[replica.namespace, replica.deployment].append((replica, document))
+        try:
+            replica = reuse.parsed(document, replica_api.parse)
+        except ValueError:
+            continue
+        by_deployment[replica.namespace, replica.deployment].append((replica, document))
     return by_deployment
 
 
