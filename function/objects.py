@@ -199,6 +199,7 @@ _REMOTE: Shape = {
 
 
 def _shape(manifest: Shape | None, remote: Shape) -> Shape:
+    """The paths that are read of an Object, with the parts of its manifest and of the remote object."""
     return {
         "apiVersion": None,
         "kind": None,
@@ -228,6 +229,7 @@ def read_briefly(document: Document) -> ObservedObject:
 
 
 def _read(document: Document, shape: Shape) -> ObservedObject:
+    """Read an Object as far as it can be. What is not certain of it is left out: doubt removes nothing."""
     try:
         plain = document.project(shape)
     except Unreadable:

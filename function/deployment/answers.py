@@ -65,6 +65,7 @@ class Given(NamedTuple):
 
 
 def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]]:
+    """Yield what composing reads again, with its version; None where nothing says whether it changed."""
     for own_replica in fleet.own_replicas:
         state = (own_replica.key, own_replica.observed, own_replica.terminating)
         yield state, own_replica.document.identity
@@ -135,5 +136,6 @@ def _read_versions_only(decision: Decision) -> bool:
 
 
 def _reads_documents(policy: PlacementPolicy | None) -> bool:
+    """Tell whether a policy makes a decision read times, or documents that are no part of `Given`."""
     stated: Iterable[object] = (policy.evacuate, policy.rollout, policy.disruption) if policy else ()
     return any(part is not None for part in stated)

@@ -241,10 +241,12 @@ class Forecast:
 
     @cached_property
     def _survey(self) -> Survey:
+        """The clusters of the decision, looked at once for the outline and all hints."""
         return Survey.of(self._decided)
 
     @property
     def _decided(self) -> Decision:
+        """The decision; raises ValueError without one."""
         if self._decision is None:
             raise ValueError("the deployment could not be read, so nothing was decided")
         return self._decision

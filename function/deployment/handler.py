@@ -71,6 +71,7 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 
 
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
+    """Yield what a remembered deployment owns: its memory leaves with it, so it is charged for all of it."""
     yield from parts_of(read[1])
     yield read[1].memo_of(LatestAnswer).extent
     yield read[1].memo_of(replicas.ComposedReplicas).extent

@@ -157,22 +157,21 @@ def without_empty_block(request: Request) -> Request:
     Crossplane up to 2.2.0 drops empty matchLabels, and `crossplane render` of those versions then delivers
     every requirement of a block as an empty list.
     """
-    if _trusted(request) or BLOCK.isdisjoint(request.required) or BLOCK.issuperset(request.required):
+    came = BLOCK.intersection(request.required)
+    if not came or _handed_over(request) or BLOCK.issuperset(request.required):
         return request
     return replace(
         request, required={name: items for name, items in request.required.items() if name not in BLOCK}
     )
 
 
-def _trusted(request: Request) -> bool:
-    return any(request.required.get(name) for name in BLOCK)
+def _handed_over(request: Request) -> frozenset[str]:
+    """Return the names of a bootstrap block that came: it comes with every call, so it is not stated.
 
-
-def _came_unasked(request: Request, name: str) -> bool:
-    """Tell whether a bootstrap block has what is required: it comes with every call, so it is not stated."""
-    return _trusted(request) and any(
-        source in BLOCK and source in request.required for source in sources(name)
-    )
+    None where nothing came under any of them: such a block may not be one (`without_empty_block`).
+    """
+    filled = any(request.required.get(name) for name in BLOCK)
+    return BLOCK.intersection(request.required) if filled else frozenset()
 
 
 # What is needed
@@ -337,10 +336,11 @@ def watched_for_room(requirements: Iterable[Requirement]) -> bool:
 
 def _missing(request: Request, names: Sequence[str], before: Sequence[str]) -> list[str]:
     """Return what is needed, was not stated before, alone or with the fleet, and did not come unasked."""
+    unasked = _handed_over(request)
     return [
         name
         for name in names
-        if not (_came_unasked(request, name) or any(source in before for source in sources(name)))
+        if not any(source in unasked or source in before for source in sources(name))
         and not (REPLICAS in names and name.startswith(named(HOLDERS, "")))  # They are among all replicas.
     ]
 
@@ -350,8 +350,9 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     handed = [name for name in request.required if row_of(name)]
     keys = [read_key(key) for key in request.observed if key not in request.desired]
     clusters = {key[1].cluster for key in keys if key is not None and key[0] == "replica"}
+    unasked = _handed_over(request)
     names = handed or [
-        name for name in standing(request, sorted(clusters)) if not _came_unasked(request, name)
+        name for name in standing(request, sorted(clusters)) if unasked.isdisjoint(sources(name))
     ]
     return tuple(_requirement(request, name) for name in names)
 

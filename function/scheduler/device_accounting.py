@@ -245,6 +245,11 @@ class PoolDevices:
         return value
 
     def _bind(self, pod: PodClaims, budget: Budget) -> Bindings:
+        """Find the bindings of a pod: by class, then by its selectors, then by what its devices share.
+
+        Each step is left out where it could tell nothing apart. What cannot be told is possible and not
+        certain (rule 3), so a bound that is reached counts against the pods and never for them.
+        """
         budget.spend(len(pod.claims) * len(self.entries))
         of_class = [
             tuple(
@@ -351,6 +356,11 @@ class PodLayout:
         self.footprints = {pod: self._footprint(row, budget) for pod, row in bindings.items()}
 
     def _footprint(self, bindings: Bindings, budget: Budget) -> Footprint:
+        """Return what a pod takes of the kinds, whichever of its bindings it gets.
+
+        What it may take are all ways; what surely serves it are these only where its bindings are certain.
+        Else it needs everything that it could be bound to.
+        """
         ways: set[NodeLoad] = set()
         cut = False
         for binding in bindings.possible:
@@ -453,6 +463,7 @@ class DeviceCapacity:
 
     @cached_property
     def _pods(self) -> Counter[PodClaims]:
+        """How many pods there are of equal claims, whichever gang they are of."""
         counted: Counter[PodClaims] = Counter()
         for copies in self.gangs:
             for claims, pods in copies.gang:

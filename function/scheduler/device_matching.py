@@ -82,8 +82,8 @@ class Constraints:
 
     def __init__(self, rules: Sequence[SharedAttribute]) -> None:
         """Take the rules: attribute and request positions."""
-        self._rules = tuple(rules)
-        self.start: PossibleValues = (None,) * len(self._rules)
+        self.rules = tuple(rules)
+        self.start: PossibleValues = (None,) * len(self.rules)
         """Nothing assigned: any value is still possible."""
 
     @classmethod
@@ -109,18 +109,12 @@ class Constraints:
             ]
         )
 
-    def work(self, devices: Sequence[Device]) -> int:
-        """Values that are compared when a device is chosen, at most."""
-        return sum(
-            max((len(values_of(device, name)) for device in devices), default=0) for name, _ in self._rules
-        )
-
     def shared(
         self, at: int, entries: Sequence[int], devices: Sequence[Device], budget: Budget
     ) -> tuple[tuple[int, ...], ...]:
         """The largest sets of entries that request `at` may take its devices from. Raises OutOfSteps."""
         sets = {tuple(entries): None}
-        for name, requests in self._rules:
+        for name, requests in self.rules:
             if at in requests:
                 narrower: dict[tuple[int, ...], None] = {}
                 for held in sets:
@@ -135,10 +129,10 @@ class Constraints:
 
     def narrow(self, values: PossibleValues, at: int, devices: Sequence[Device]) -> PossibleValues | None:
         """Narrow the possible values by the devices chosen for request `at`; None when none is left."""
-        if not self._rules:
+        if not self.rules:
             return ()
         narrowed: list[Values | None] = []
-        for (name, requests), possible in zip(self._rules, values, strict=True):
+        for (name, requests), possible in zip(self.rules, values, strict=True):
             if at not in requests:
                 narrowed.append(possible)
                 continue
@@ -298,6 +292,7 @@ def _options(
 
 
 def _class_of(device: Device) -> tuple[str, str]:
+    """Return what entries must have in common to cover one request together."""
     return device.driver, device.device_class_name
 
 
@@ -395,7 +390,10 @@ class _Assignment:
         self.options = options or [
             _options(evaluations, member, at, devices, rules, budget) for at, _ in enumerate(member.requests)
         ]
-        self._width = len(devices) + rules.constraints.work(devices)
+        shared = [name for name, _ in rules.constraints.rules]
+        values = (max((len(values_of(device, name)) for device in devices), default=0) for name in shared)
+        self._width = len(devices) + sum(values)
+        """Units of one step, at most: it copies what is left of the devices, and compares values."""
         self._dead: set[tuple[object, ...]] = set()
         self._of_class = Counter(device.device_class_name for device in devices)
         self._hope = [any(self._claims(option) for option in candidates) for candidates in self.options]
@@ -407,6 +405,7 @@ class _Assignment:
         return any(len(option.entries) > 1 for candidates in self.options for option in candidates)
 
     def _claims(self, option: Option) -> bool:
+        """Tell whether an option becomes part of the claim; all entries of one option are alike in that."""
         return self._devices[option.entries[0]].claimable
 
     def first(self, *, claiming: bool) -> list[Option] | None:
@@ -428,6 +427,11 @@ class _Assignment:
         return None if narrowed is None else (after, narrowed)
 
     def _extend(self, chosen: list[Option], taken: _Taken, values: PossibleValues, *, need: bool) -> bool:
+        """Complete `chosen`, in place; False where that cannot be. `need`: some option must still claim.
+
+        A state that could not be completed is not tried again: what follows depends on nothing else of how it
+        was reached. It raises OutOfSteps.
+        """
         at = len(chosen)
         if at == len(self.options):
             return not need
@@ -457,6 +461,7 @@ class _Assignment:
         values: PossibleValues,
         visited: set[object],
     ) -> Iterator[list[Option]]:
+        """Yield every completion of `chosen`. A state is gone on from once for what was claimed so far."""
         at = len(chosen)
         state = (taken, values, claims)
         if state in visited:
@@ -513,6 +518,7 @@ def resolve(
 
 
 def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
+    """Write an assignment down by names and devices: positions mean nothing to who reads it later."""
     return Match(
         tuple(
             Resolved(
@@ -571,6 +577,7 @@ def _why_not_together(
     """
 
     def fits(constraints: Constraints, *, bounded: bool, tainted: bool = False) -> bool:
+        """Tell whether the requests fit together by looser rules: then what was loosened stood in the way."""
         looser = rules._replace(constraints=constraints, bounded=bounded, several=True, tainted=tainted)
         same = options if bounded == rules.bounded and not tainted else None
         search = _Assignment(evaluations, member, devices, looser, budget, options=same)
@@ -709,5 +716,6 @@ def _group(
 
 
 def _no_common(member: Member) -> str:
+    """`no common gpu.nvidia.com/pcieRoot`: the attributes of the constraints, one of which is not met."""
     stated = member.node_selector.constraints if member.node_selector else ()
     return f"no common {', '.join(constraint.match_attribute for constraint in stated)}"

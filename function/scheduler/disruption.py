@@ -126,6 +126,7 @@ class Leaving(Generic[T]):
         heapify(self._heap)
 
     def _entry(self, rank: Rank, cluster: str) -> tuple[object, ...]:
+        """Return the sort key of the last of a queue; the lowest leaves first, so what weighs is negated."""
         later = tuple(-said for said in rank)
         index = self._queues[rank, cluster][-1][0]
         return (later, -self._load[cluster], -index, self._position[cluster], rank, cluster)

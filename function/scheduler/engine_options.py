@@ -69,17 +69,14 @@ class Candidate:
         for engine, option in self.engines:
             for at, (member, match) in enumerate(zip(engine.members, option.matches, strict=True)):
                 number = sum(claim.count for claim in match.claimed)
-                claimed[self.pool(option, at)] += number * member.pods * engine.copies
+                pool = self.cluster.pools[option.pools[at]].name
+                claimed[pool] += number * member.pods * engine.copies
         return claimed
 
     @property
     def cents(self) -> int | None:
         """Its price for an hour; None where that is not known."""
         return price_of(self.cluster, self.nodes, self.devices)
-
-    def pool(self, option: EngineOption, member: int) -> str:
-        """Name of the pool of one member."""
-        return self.cluster.pools[option.pools[member]].name
 
 
 Verdict: TypeAlias = "Match | Refusal"

@@ -95,6 +95,7 @@ class ClusterSelectorFilter:
         return self._reject_by_cel(cluster)
 
     def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster by the first expression that does not hold. One that errs rejects, and says so."""
         if not self.selector.cel:
             return None
         subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
@@ -110,11 +111,13 @@ class ClusterSelectorFilter:
 
 
 def _mismatch(wanted: str, labels: dict[str, str], key: str) -> Rejection:
+    """Reject for a label: what is wanted, and what the cluster has under the key, so that a slip shows."""
     has = f"has {key}={labels[key]}" if key in labels else f"has no {key}"
     return Rejection(Reason.ClusterSelectorMismatch, detail=f"wants {wanted}, {has}")
 
 
 def _written(requirement: LabelRequirement) -> str:
+    """Write an expression as kubectl does: `tier in (gold, silver)`, `!spot`."""
     if requirement.operator == "Exists":
         return requirement.key
     if requirement.operator == "DoesNotExist":
@@ -380,6 +383,7 @@ class Domains:
 
 
 def _binding_keys(inputs: SchedulingInput) -> set[str]:
+    """The keys whose labels a cluster must have: without one, no binding constraint lets a replica there."""
     stated = inputs.policy.topology_spread or ()
     return {
         constraint.topology_key for constraint in stated if constraint.when_unsatisfiable == "DoNotSchedule"

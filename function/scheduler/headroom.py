@@ -230,6 +230,10 @@ def partly_held(decision: Decision) -> Iterator[PartlyHeld]:
 def _partly_held(
     decision: Decision, cluster: str, pool: Pool, held: Sequence[Demand]
 ) -> Iterator[PartlyHeld]:
+    """Yield the finding about one pool; nothing where sharing gains nothing, or its packing is not found out.
+
+    Devices are counted by packing everything that stands there, not by dividing sums.
+    """
     ledger = decision.ledger
     others = [
         stamped_gangs(replica.engines).get(pool.name, ()) for replica in ledger.holding(cluster, pool.name)
@@ -267,6 +271,7 @@ def _pool_fit(
     option: engine_options.EngineOption,
     rejection: Rejection | None,
 ) -> FittingPool:
+    """Return what an option takes and finds on its pool. A want of room bars nothing: it is a number."""
     pool = cluster.pools[option.pools[0]]
     resolved = (choice for match in option.matches for choice in match.resolved)
     chosen = {device.name for choice in resolved for device in choice.devices}

@@ -365,7 +365,9 @@ class Ledger:
 
         The rejections of one more replica of that namespace rest on no more.
         """
-        held = self.quotas.of(namespace) if self.quotas is not None else ()
+        usage = self.quotas
+        quotas = usage.of_namespace(namespace) if usage is not None else ()
+        held = [(quota, usage.held[quota.name]) for quota in quotas] if usage is not None else []
         return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging

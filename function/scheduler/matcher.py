@@ -69,6 +69,7 @@ class Matcher:
         return fit
 
     def _fit(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
+        """Fit every engine by itself: that they have room together is for `search` to find out."""
         engines = [self._engine(shape, at, pools) for at in range(len(shape.engines))]
         return ClusterFit(shape.name, tuple(engines))
 
@@ -77,6 +78,10 @@ class Matcher:
         return pool.device_key, pool.node if self._inputs.selectors.pools else None
 
     def _engine(self, shape: ReplicaShape, at: int, pools: Sequence[Pool]) -> EngineFit:
+        """Find the options of one engine: on each pool, then over several of a fabric, then other claims.
+
+        The order is that in which the search prefers them, so it is part of the answer.
+        """
         engine = shape.engines[at]
         rows = [self._row(shape, at, pool) for pool in pools]
         verdicts = [row.verdicts for row in rows]
@@ -177,6 +182,7 @@ class Matcher:
         return verdict
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
+        """Ask the member's selectors on the pool first: where one fails, its devices are no question."""
         barred = self._barred(member, pool)
         if barred is not None:
             return Refusal.of(barred)
@@ -200,9 +206,11 @@ class Matcher:
         return verdict
 
     def _match_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
+        """Match with the claim held fixed, so that a running replica is not moved to another device entry."""
         claims = {request.name: (request.device_class, request.count) for request in stamped.requests}
 
         def allowed(request: DeviceRequest, sub: SubRequest, device: Device) -> bool:
+            """Tell whether an entry gives what is stamped; a request that is not stamped claims nothing."""
             claimed = claims.get(request.name)
             if claimed is None:
                 return not device.claimable
@@ -218,6 +226,7 @@ class Matcher:
         return None if barred is None else barred.at(member=member.role)
 
     def _barred(self, member: Member, pool: Pool) -> Rejection | None:
+        """Why a selector over pools keeps a member off; the first that does not hold. None where all do."""
         evaluations = self._inputs.evaluations
         for index, selector in enumerate(member.node_selector.selectors if member.node_selector else ()):
             program = evaluations.program(selector)

@@ -188,6 +188,7 @@ class HardSearches:
 
 
 def _content(cluster: InferenceCluster, fit: ClusterFit) -> tuple[str, ...]:
+    """The key of a cluster by what its pools are, whichever of them share a device list."""
     return (fit.shape, *(pool.canonical for pool in cluster.pools))
 
 
@@ -231,6 +232,7 @@ class FitMemo:
 
     @property
     def _maps(self) -> tuple[dict[Any, Any], ...]:
+        """All that is counted and copied. A map that is added must be in it."""
         return (
             *(self.matches, self.stamped, self.rows, self.kinds),
             *(self.singles, self.shared, self.clusters),
@@ -391,6 +393,7 @@ class Shared:
 
 
 def _question(inputs: SchedulingInput) -> tuple[str, ...]:
+    """Return what fits and easy searches depend on besides the fleet, as the law of `Shared` says."""
     template, config = inputs.deployment.template, inputs.config
     shapes = template.model_dump_json(include={"engines", "alternatives"}, exclude=TEMPLATES)
     return (shapes, config.cel_version, str(config.search_budget), str(inputs.policy.strategy))

@@ -111,6 +111,7 @@ def _why(
 
 
 def _described(pool: Pool, rejection: Rejection) -> str:
+    """`pool frontier: no matching device: memory 40Gi`."""
     return ": ".join(
         part for part in (f"pool {pool.name}", rejection.reason.value, rejection.particular) if part
     )
@@ -225,6 +226,11 @@ def _consistent(pairs: list[Pair]) -> bool:
 def _examine(
     inputs: SchedulingInput, matcher: Matcher, own_replica: OwnReplica, cluster: InferenceCluster | None
 ) -> Iterator[Deviation]:
+    """Yield every mismatch and doubt, M1 to M4, M6 and M7, in the order in which the first is reported.
+
+    M1 and an unknown cluster end it: without a shape there are no members to compare, without the cluster no
+    pools.
+    """
     shape = _shape(inputs, own_replica)
     if shape is None or not same_shape(shape.engines, own_replica.replica.engines):
         yield Deviation(Mismatch.ShapeChanged)  # M1

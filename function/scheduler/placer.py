@@ -391,6 +391,10 @@ class Placer:
         return max((rejection for rejection in below if rejection), key=lambda refusal: refusal.reason.depth)
 
     def _below(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
+        """Why a cluster that passed every gate takes no replica of one shape: its stack, a quota, or pools.
+
+        None where it would take one.
+        """
         rejection = self._stacks.reject_shape(shape, cluster) if self._stacks is not None else None
         if rejection is None:
             outcome = self._memo.fitted(shape, cluster, self._fit)

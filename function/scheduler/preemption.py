@@ -207,6 +207,7 @@ class _Cluster:
         rooms = Rooms(self._ledger, self._rooms)
 
         def outcome() -> bool | None:
+            """Return True where the replica has room now, else None; None where that is not found out."""
             try:
                 return rooms.lacking(self._cluster, replica, self._budgets) is None or None
             except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
@@ -225,11 +226,13 @@ class _Cluster:
 
 
 def _rank(replica: ModelReplica) -> tuple[bool, int, tuple[str, str, str]]:
+    """The order in which replicas keep their places (rule 2): unknown classes, high ones, seniority."""
     value = replica.priority
     return (value is not None, -(value or 0), seniority(replica))
 
 
 def _holder(replica: ModelReplica) -> NamespacedName:
+    """The deployment whose budgets a replica that gives way counts against."""
     return (replica.namespace, replica.deployment)
 
 

@@ -76,5 +76,6 @@ def price_of(cluster: InferenceCluster, nodes: Mapping[str, int], devices: Mappi
 
 
 def _cents(attributes: Mapping[str, object], name: str) -> int | None:
+    """Read a price. `True` is an int to Python and no price; nor is what is negative."""
     cents = mapping(attributes.get(name)).get("int")
     return cents if isinstance(cents, int) and not isinstance(cents, bool) and cents >= 0 else None

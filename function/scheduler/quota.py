@@ -77,14 +77,15 @@ class QuotaUsage:
         self._quotas = tuple(quotas)
         self.clusters = clusters
         """Those that say which pools they have."""
-        self._held: dict[str, Counter[str]] = {quota.name: Counter() for quota in self._quotas}
+        self.held: dict[str, Counter[str]] = {quota.name: Counter() for quota in self._quotas}
+        """How much of each quota is held, by its name and by unit."""
         self._living: dict[str, Counter[tuple[str, int]]] = {quota.name: Counter() for quota in self._quotas}
         self._covered: dict[tuple[str, str], frozenset[str]] = {}
 
     def copy(self) -> QuotaUsage:
         """Return usage that is the same and goes its own way from now on."""
         other = QuotaUsage(self._quotas, self.clusters)
-        other._held = {name: Counter(held) for name, held in self._held.items()}
+        other.held = {name: Counter(held) for name, held in self.held.items()}
         other._living = {name: Counter(living) for name, living in self._living.items()}
         other._covered = self._covered
         return other
@@ -92,10 +93,6 @@ class QuotaUsage:
     def of_namespace(self, namespace: str) -> list[Quota]:
         """The quotas that a namespace is under."""
         return [quota for quota in self._quotas if namespace in quota.namespaces]
-
-    def of(self, namespace: str) -> tuple[object, ...]:
-        """How much is held of the quotas of a namespace, as a value: rejections rest on no more."""
-        return tuple((quota, self._held[quota.name]) for quota in self.of_namespace(namespace))
 
     def guarantees_of(self, namespace: str) -> list[Quota]:
         """The quotas that guarantee something to a namespace."""
@@ -115,7 +112,7 @@ class QuotaUsage:
         """Count what a namespace holds more, or less. `living`: the value of its class; None once deleted."""
         for quota in self.of_namespace(namespace):
             for unit, amount in self._amounts(quota, cluster, holding).items():
-                self._held[quota.name][unit] += sign * (amount or 0)
+                self.held[quota.name][unit] += sign * (amount or 0)
                 if living is not None:
                     self._living[quota.name][unit, living] += sign * (amount or 0)
 
@@ -162,7 +159,7 @@ class QuotaUsage:
             amounts = self._amounts(quota, cluster, holding)
             for unit in UNITS:
                 at_most, needs = getattr(quota.at_most, unit, None), amounts.get(unit, 0)
-                held = self._held[quota.name][unit]
+                held = self.held[quota.name][unit]
                 if at_most is not None and (needs is None or (needs and held + needs > at_most)):
                     yield QuotaShortage(quota.name, unit, held, at_most, needs), self.pools(quota, cluster)
                     break
@@ -210,6 +207,7 @@ class QuotaUsage:
 
 
 def _covers(quota: Quota, pool: Pool) -> bool:
+    """Tell whether a quota counts what is held of a pool (rule 2). Without a class or expression it does."""
     if quota.device_class_name is not None:
         classes = {device.device_class_name for device in pool.devices or () if device.claimable}
         if quota.device_class_name not in classes:

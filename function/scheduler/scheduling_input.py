@@ -146,6 +146,7 @@ class Unshared(tuple["ModelReplica", ...], OtherReplicas):  # noqa: SLOT001 - `_
 
 
 def _charged(ledger: Ledger, replicas: Iterable[ModelReplica]) -> Ledger:
+    """Open replicas on a ledger, each on the cluster that it names. Returns the ledger."""
     for replica in replicas:
         ledger.open(replica, replica.cluster)
     return ledger

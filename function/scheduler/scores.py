@@ -113,6 +113,7 @@ class PreferencesScore:
         return self._matched(cluster, price)
 
     def _matched(self, cluster: InferenceCluster, price: int | None) -> int:
+        """Sum up the weights that match. A replica without a known price meets no limit of a price."""
         weight = 0
         for preference in self._on_cluster.of(cluster.name, cluster):
             most = preference.max_cents_per_hour
@@ -198,6 +199,7 @@ class HashOrder:
 
 
 def _packs(inputs: SchedulingInput) -> bool:
+    """Tell whether replicas are packed; any other strategy spreads them."""
     return inputs.policy.strategy == "BinPack"
 
 

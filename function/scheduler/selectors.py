@@ -112,6 +112,7 @@ def _published(subject: Subject, reference: Reference) -> str:
 
 
 def _under(subject: Subject, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of what is published at a path, or of everything below it."""
     if path in subject.content:
         yield path[-1], _text(subject.content[path])
         return
@@ -193,6 +194,7 @@ class Evaluations:
         return min(LIMIT, max(ALLOWANCE, 1 << max(0, part.bit_length() - 1)))
 
     def _evaluate(self, selector: Program, subject: Subject) -> Outcome:
+        """Evaluate within the units of its own first: only what they are too few for depends on the fleet."""
         outcome = selector.evaluate(subject, ALLOWANCE)
         if outcome.kind != "cost":
             return outcome
@@ -318,6 +320,7 @@ class _Stated:
 def _stated(
     deployment: ModelDeployment, preferences: tuple[Preference, ...], origin: str
 ) -> Iterator[_Stated]:
+    """Yield every selector of a deployment with its path: the one walk that compiles, counts and charges."""
     for index, expression in enumerate(deployment.template.cluster_selector.expressions):
         yield _Stated(f"clusterSelector.cel[{index}]", "cluster", expression)
     for index, preference in enumerate(preferences):

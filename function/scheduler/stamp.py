@@ -157,6 +157,7 @@ def template_of(spec: Mapping[str, Any]) -> Any:
 
 
 def _engine_template(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what restarts the pods of an engine: neither its pools and claims, nor the number of copies."""
     members = [
         {
             "role": member.get("role") or "Standalone",

@@ -88,9 +88,18 @@ def can_block(
     missing = nodes - alone
     if missing <= 0:
         return True
-    if sum(small.values()) < missing or _added_up(pod, small, devices) < missing:
+    if sum(small.values()) < missing:
         return False
-    if _loaded(pod, small, devices, budget) < missing:
+    # The floors of the kinds, for the pod's best way: small pods block no more nodes than these allow.
+    floors = min(
+        sum(
+            _floor(most - need + 1, [[way[at] for way in other.ways] for other in small], small.values())
+            for at, (need, most) in enumerate(zip(way, devices, strict=True))
+            if need
+        )
+        for way in pod.needs
+    )
+    if floors < missing or _loaded(pod, small, devices, budget) < missing:
         return False
     kinds = tuple(sorted(small))
     counts = tuple(small[kind] for kind in kinds)
@@ -119,18 +128,6 @@ def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
 def _meets(way: NodeLoad, pod: Footprint) -> bool:
     """Tell whether it takes a kind of devices that a pod needs."""
     return any(taken and need for needs in pod.needs for taken, need in zip(way, needs, strict=True))
-
-
-def _added_up(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad) -> int:
-    """How many nodes small pods can block at most: the floors of the kinds, for the pod's best way."""
-    return min(
-        sum(
-            _floor(most - need + 1, [[way[at] for way in other.ways] for other in small], small.values())
-            for at, (need, most) in enumerate(zip(way, devices, strict=True))
-            if need
-        )
-        for way in pod.needs
-    )
 
 
 def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad, budget: Budget) -> int:
@@ -172,6 +169,10 @@ def _barring(way: NodeLoad, load: NodeLoad, taken: NodeLoad, devices: NodeLoad) 
 
 
 def _floor(limit: int, sizes: Sequence[Sequence[int]], numbers: Iterable[int]) -> int:
+    """How many nodes pods of these sizes can fill to a limit of one kind, if they could be cut at will.
+
+    All sizes are multiples of their divisor, so no node is filled with less than the limit rounded up to one.
+    """
     total, divisor = 0, 0
     for of_pod, number in zip(sizes, numbers, strict=True):
         different = set(of_pod)

@@ -284,6 +284,7 @@ def unresolved(kind: str, why: str) -> Condition:
 
 
 def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
+    """Return reason and text of a rollout, by the table above: what moves comes before what waits."""
     if groups.now:
         waits = f"{_awaited(groups)} for that" if groups.waiting else ""
         return "RollingOut", joined(f"updating {_names(groups.now)}", waits)
@@ -347,6 +348,7 @@ def name_of(kept: Kept) -> str:
 
 
 def _names(replicas: list[Kept]) -> str:
+    """Name the first few; the rest is a number, so that the message stays one line."""
     return listed([name_of(kept) for kept in replicas], SHOWN)
 
 

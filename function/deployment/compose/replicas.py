@@ -310,6 +310,7 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
 def _placed_engine(
     candidate: Candidate, engine: Engine, option: EngineOption, emitted: EmittedEngines
 ) -> dict[str, Any]:
+    """One engine of a new replica, which shares it with all others of this answer that are placed alike."""
     pools = tuple(candidate.cluster.pools[at].name for at in option.pools)
     claims = tuple(
         tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
@@ -372,6 +373,7 @@ def placed_replica(
 def _placed(
     deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines, notes: PriorityNotes | None
 ) -> Desired:
+    """Compose a new replica. One for which others are to give way says so by a label: clusters read it."""
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
@@ -385,6 +387,10 @@ def _placed(
 
 
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
+    """Compose a retained replica anew: stamped pools and claims stay, the template follows its rollout.
+
+    Raises Unreadable. The label of one that makes others give way is left off once it was Ready.
+    """
     own_replica, shape = kept.own_replica, kept.shape
     assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
@@ -400,6 +406,7 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
 
 
 def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
+    """Return the object of a retained replica (2 and 3 above); None where it is left to Crossplane."""
     document = kept.own_replica.document
     try:
         if kept.shape is not None:

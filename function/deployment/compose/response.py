@@ -78,6 +78,7 @@ def _dropped(decision: Decision) -> Iterator[Result]:
 
 
 def _placed(decision: Decision) -> Iterator[Result]:
+    """One event for new replicas, and one for those among them that others are to give way to."""
     names = [f"{placed.identity.cluster}/{placed.name}" for placed in decision.placed]
     if names:
         clusters = counted(len({placed.identity.cluster for placed in decision.placed}), "cluster")
@@ -207,6 +208,7 @@ def _replicas_status(decision: Decision, ready: int) -> dict[str, Plain]:
 
 
 def _counts(decision: Decision) -> dict[str, int]:
+    """The work and the outcome in numbers, under the names that the log line and the metrics have."""
     fleet, work = decision.inputs.fleet, decision.inputs.evaluations.outcomes
     return {
         "clusters": len(fleet.clusters) + len(fleet.unreadable),

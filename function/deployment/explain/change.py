@@ -204,6 +204,7 @@ def _intended_value(compared: Comparison, catalogue: Catalogue) -> str:
 
 
 def _with_units(selector: Selector) -> Iterator[Rewrite]:
+    """A quantity whose unit Kubernetes does not know, with the unit that is meant: `80Gi` for `80GiB`."""
     for compared in selector.comparisons():
         mended = with_unit(compared.literal) if compared.kind == "quantity" else ""
         new = compared.relaxed(mended) if mended else ""
@@ -247,6 +248,7 @@ def _value(subject: Subject, compared: Comparison) -> str:
 
 
 def _matches(source: str, subject: Subject, release: str) -> bool:
+    """Tell whether a rewritten selector would match a device; one that does not compile is no advice."""
     try:
         return compile_device(source, release).evaluate(subject, ALLOWANCE).matched
     except CompileError:

@@ -136,6 +136,7 @@ def _charge(replica: ModelReplica) -> str:
 
 
 def _replica(replica: ModelReplica) -> str:
+    """Digest an own replica: besides its charge, what mismatch and readiness are decided by."""
     stamped = [(engine.name, engine.copies, engine.members) for engine in replica.engines]
     return f"{_charge(replica)} {replica.ready} {replica.alternative} {replica.cache} {stamped}"
 
@@ -201,6 +202,7 @@ class Survey:
         return sorted(listed, key=self._nearness)
 
     def _nearness(self, name: str) -> tuple[bool, int, int, int, str]:
+        """Sort key: hosts, then those that could host, then deeper reasons, fewer nodes missing, the name."""
         rejection = self.rejections.get(name)
         if rejection is None:
             return (name not in self.hosting, -len(Reason), 0, 0, name)

@@ -245,6 +245,7 @@ def with_unit(literal: str) -> str:
 
 
 def _compiles(compiled: Callable[[str], cel.Selector], source: str) -> bool:
+    """Tell whether a text compiles: the gate of everything that is suggested."""
     try:
         compiled(source)
     except cel.CompileError:
@@ -299,6 +300,7 @@ def lint(inputs: SchedulingInput) -> list[Unmet]:
 
 
 def _findings(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
+    """Yield all findings. Without a device in the fleet, or with an invalid selector, fewer make sense."""
     yield from _labels(inputs)
     for invalid in inputs.selectors.invalid:
         text = advice(invalid, inputs.fleet)
@@ -451,6 +453,7 @@ def _refusable(path: str, selector: cel.Selector) -> Iterator[Unmet]:
 
 
 def _driver(catalogue: Catalogue, path: str, comparison: cel.Comparison) -> Iterator[Unmet]:
+    """A driver that no device has, with the one that is meant, else with those that there are."""
     name = comparison.literal
     if comparison.operator == "==" and name not in catalogue.drivers:
         text = f'no device of the fleet has the driver "{name}"'
@@ -479,6 +482,7 @@ def _below_the_box(catalogue: Catalogue, path: str, comparison: cel.Comparison) 
 
 
 def _quantity(text: str) -> Quantity | None:
+    """Read a quantity; None for what is none, which is a finding of its own (`UnknownUnit`)."""
     try:
         return quantity(text)
     except EvaluationError:
@@ -486,6 +490,7 @@ def _quantity(text: str) -> Quantity | None:
 
 
 def _just_below(text: str, wanted: Quantity) -> bool:
+    """Tell whether a published quantity is a little less than one asked for that is read off a box."""
     published = _quantity(text)
     on_a_box = any(wanted.real() == unit * size for unit in UNITS for size in BOXES)
     return published is not None and on_a_box and BOX * wanted.real() <= published.real() < wanted.real()
@@ -510,5 +515,6 @@ def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
 
 
 def _no_label(inputs: SchedulingInput, path: str, key: str) -> Unmet:
+    """The finding about a label that no cluster carries, with the nearest that some does."""
     like = nearest(key, {name for cluster in inputs.fleet.clusters.values() for name in cluster.labels})
     return Unmet(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))

@@ -127,6 +127,7 @@ def replacement_cause(kept: Kept) -> str:
 
 
 def _value(value: object) -> str:
+    """Write the value of a score for people: a weight without its sign, the beginning of a hash."""
     if isinstance(value, bytes):
         return value.hex()[:8]
     if isinstance(value, tuple) and not isinstance(value, Readiness):
@@ -168,6 +169,7 @@ def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) ->
     place = {reference.request.name: at for at, reference in enumerate(decision.inputs.deployment.requests)}
 
     def farness(item: tuple[str, Rejection]) -> tuple[bool, int, int, str]:
+        """Sort key: one with something to show first, then the last request, the last selector, the name."""
         name, rejection = item
         request, selector = place.get(rejection.request, -1), rejection.selector or 0
         return not rejection.particular, -request, -selector, name
@@ -214,6 +216,7 @@ def _taints(decision: Decision, rejections: Mapping[str, Rejection]) -> str:
 
 
 def _taint(taint: Taint, values: Mapping[tuple[str, str], int]) -> str:
+    """`{dedicated: NoSchedule}`; with its value where that alone tells two taints apart."""
     key = f"{taint.key}={taint.value}" if values[taint.key, taint.effect] > 1 else taint.key
     return f"{{{key}: {taint.effect}}}"
 

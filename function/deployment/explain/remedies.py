@@ -97,6 +97,7 @@ def _needed(context: ProposalContext, cluster: InferenceCluster, pool: str) -> i
 
 
 def _grown(cluster: InferenceCluster, pool: str, more: int) -> InputChange:
+    """The change that adds nodes to a pool, usable at once; `hints` looks for the least number that helps."""
     total = cluster.by_name[pool].nodes
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -206,6 +207,7 @@ def _skews(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChange:
+    """The change that raises one maxSkew. The list is written whole: an edit sets a value at a path."""
     key, old = stated[at].topology_key, stated[at].max_skew
     raised = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
     spread = [constraint.model_dump(mode="json", by_alias=True, exclude_none=True) for constraint in raised]
@@ -223,6 +225,7 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChan
 
 
 def _limit(text: str, path: tuple[str, ...], value: int) -> InputChange:
+    """The change that sets a limit of the deployment, at its path in the spec."""
     apply, name = change.setting(path, value), path[-1]
     return InputChange("RaiseLimit", Effort.ALTERNATIVE, text, apply, {name: value}, group=name)
 
@@ -247,6 +250,7 @@ def taints(
 
 
 def _tolerated(taint: Taint, clusters: list[str], cost: Effort) -> InputChange:
+    """The change that tolerates one taint. `clusters`: those that nothing else keeps out."""
     toleration = Toleration(key=taint.key, value=taint.value, effect=taint.effect)
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -281,6 +285,7 @@ def device_taints(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _device_tolerated(request: str, left: tuple[Taint, ...], clusters: list[str]) -> InputChange:
+    """The change that tolerates device taints in every way in which a request may be served."""
     stated = [taint.model_dump(by_alias=True, exclude_defaults=True) for taint in left]
 
     def edit(plain: JsonObject) -> None:
@@ -310,6 +315,7 @@ def labels(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
+    """The change that selects another value of a label: a slip where both are near, else an alternative."""
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"label": key, "from": old, "to": new, "clusters": clusters[:CHANGES_PER_KIND]}
     cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
@@ -361,6 +367,8 @@ def caches(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _widened(cache: ModelCache, key: str, clusters: list[str]) -> InputChange:
+    """The change that stages a cache on more clusters, by one label less. It is its owner's to make."""
+
     def apply(inputs: SchedulingInput) -> SchedulingInput:
         left = {label: value for label, value in cache.footprint.items() if label != key}
         selector = changed(cache.spec.cluster_selector, match_labels=left)
@@ -453,11 +461,13 @@ def _sub_request(inputs: SchedulingInput, leaf: Rejection) -> SubRequest | None:
 
 
 def _is_about(leaf: Rejection, reference: MemberReference) -> bool:
+    """Tell whether a rejection is about a member: shapes may have engines and roles of one name."""
     where = (reference.shape.name, reference.engine.name, reference.member.role)
     return where == (leaf.alternative, leaf.engine, leaf.member)
 
 
 def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
+    """The device entry that a rejection names; one without a name is named by its driver."""
     pool = cluster.by_name.get(leaf.pool)
     devices = pool.devices or () if pool else ()
     return next((device for device in devices if leaf.device in (device.name, device.driver)), None)
@@ -504,6 +514,8 @@ def counts(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _lowered(request: str, needs: int, most: int) -> InputChange:
+    """The change that asks for as many devices as there are, in the ways that ask for too many."""
+
     def edit(plain: JsonObject) -> None:
         for stated in change.requests_in(plain):
             if stated.get("name") == request and stated.get("count", 1) == needs:

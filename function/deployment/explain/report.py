@@ -79,7 +79,7 @@ class ReplicaRow:
     @property
     def all_pools(self) -> tuple[str, ...]:
         """The pools of all engines, each once."""
-        return _once(pool for pools in self.pools.values() for pool in pools)
+        return tuple(dict.fromkeys(pool for pools in self.pools.values() for pool in pools))
 
 
 def standing(decision: Decision) -> list[ReplicaRow]:
@@ -99,12 +99,16 @@ def _kept(kept: Kept, cluster: InferenceCluster | None) -> ReplicaRow:
         own_replica.identity.index if own_replica.identity else None,
         "Held" if kept.outgoing else "Retained",
         message.kept_phrase(kept),
-        {engine.name: _once(member.pool for member in engine.members) for engine in replica.engines},
+        {
+            engine.name: tuple(dict.fromkeys(member.pool for member in engine.members))
+            for engine in replica.engines
+        },
         cents=price_of(cluster, replica.nodes, devices_of(replica)) if cluster else None,
     )
 
 
 def _placed(placed: Placed) -> ReplicaRow:
+    """The row of a new replica, with the scores that decided."""
     candidate = placed.candidate
     return ReplicaRow(
         placed.name,
@@ -113,7 +117,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         "Replaced" if placed.replaces else "Placed",
         message.because_phrase(placed),
         {
-            engine.name: _once(candidate.pool(option, at) for at in range(len(engine.members)))
+            engine.name: tuple(dict.fromkeys(candidate.cluster.pools[at].name for at in option.pools))
             for engine, option in candidate.engines
         },
         candidate.nodes,
@@ -132,10 +136,6 @@ def leaving_row(dropped: Dropped) -> ReplicaRow:
     return ReplicaRow(
         own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause.name
     )
-
-
-def _once(pools: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(pools))
 
 
 # Keep the observed report unless something changed that a person would notice.
@@ -171,6 +171,7 @@ def steady(report: JsonObject, composite: Mapping[str, Any], *, at_rest: bool) -
 
 
 def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
+    """Return the report that the composite has; None for what is none, since anybody may write a status."""
     status = composite.get("status")
     placement = status.get("placement") if isinstance(status, dict) else None
     return placement if isinstance(placement, dict) else None
@@ -188,6 +189,7 @@ def _own_part(report: JsonObject) -> object:
 
 
 def _objects(listed: object) -> list[JsonObject]:
+    """Return the objects of an observed list; what is no list, or no object in it, is left out."""
     return [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]
 
 
@@ -263,6 +265,7 @@ class Outline:
         )
 
     def _pools(self, cluster: InferenceCluster, wanted: str | None) -> Iterator[PoolOutline]:
+        """Yield the pools of a cluster, or the wanted one, with the engines that were tried on each."""
         placer = self.survey.decision.placer
         fitted = list(placer.on_pools(cluster)) if placer else []
         for pool in cluster.pools:
@@ -275,6 +278,7 @@ class Outline:
                 yield PoolOutline(self._pool_phrase(cluster, pool), tuple(engines))
 
     def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
+        """`pool frontier: 1 free of 4 nodes, held by ml/chat (3)`."""
         free = max(0, self.survey.decision.ledger.capacity(cluster.name, pool.name).free_nodes)
         holders = held_by(self.survey.decision, cluster.name, pool)
         held = ", ".join(
@@ -292,6 +296,7 @@ class Outline:
         )
 
     def _engine(self, verdict: OnPools, alternative: str) -> EngineOutline:
+        """One engine on one pool. Where it would fit with more nodes only the numbers are said."""
         name = f"{verdict.engine} ({alternative})" if alternative else verdict.engine
         rejection = verdict.rejection
         if rejection is None:

@@ -118,11 +118,13 @@ def read_charged(document: Document) -> ChargedCluster:
             return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
-    if sum(charge.replicas for charge in read) > MAX_REPLICAS:
+    replicas = sum(charge.replicas for charge in read)
+    if replicas > MAX_REPLICAS:
         return ChargedCluster(cluster, fault=_too_many(read))
     shares = (share for charge in read for share in _held(cluster.name, charge.pool, charge.shares))
     leaving = (_gives_way(cluster.name, charge.pool, entry) for charge in read for entry in charge.gives_way)
-    size = sum(charge.size for charge in read)
+    entries = sum(len(charge.shares) + len(charge.gives_way) for charge in read)
+    size = SHARE_SIZE * entries + REPLICA_SIZE * replicas
     return ChargedCluster(cluster, tuple(shares), tuple(leaving), size=size)
 
 
@@ -137,11 +139,6 @@ class _PoolCharge(NamedTuple):
     def replicas(self) -> int:
         """Replicas it is charged with."""
         return sum(share.replicas for share in self.shares)
-
-    @property
-    def size(self) -> int:
-        """Bytes that they take, about."""
-        return SHARE_SIZE * (len(self.shares) + len(self.gives_way)) + REPLICA_SIZE * self.replicas
 
 
 def _too_many(read: Iterable[_PoolCharge]) -> str:
@@ -167,6 +164,7 @@ class _Charges:
         return shares, gives_way
 
     def _leniently(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
+        """Read one pool's charge by the parser that says what is wrong with it."""
         published = self._published[pool.name].get("charged")
         if published is None:
             raise ValueError("no charge")
@@ -177,11 +175,13 @@ class _Charges:
 
     @cached_property
     def _published(self) -> dict[str, Mapping[str, Plain]]:
+        """The pools as published, by name; read only for a pool that is read leniently."""
         plain = self._document.project(cluster_api.CHARGED_SHAPE)
         return {pool["name"]: pool for pool in plain["status"]["gpuPools"]}
 
 
 def _held(cluster: str, pool: str, shares: Iterable[ChargedShare]) -> Iterator[tuple[str, ModelReplica]]:
+    """Yield the replicas of shares, each with the key of its holder: they hold nodes and nothing else."""
     nodes: dict[str, int] = {}
     claims: tuple[ClaimingEngine, ...] = ()
     engines: tuple[StampedEngine, ...] = ()
@@ -204,6 +204,7 @@ def _held(cluster: str, pool: str, shares: Iterable[ChargedShare]) -> Iterator[t
 
 
 def _gives_way(cluster: str, pool: str, gives_way: GivesWay) -> Yielding:
+    """Return who gives way, with the fields by which its own deployment knows it again, and its seniority."""
     namespace, _, name = gives_way.replica.partition("/")
     return Yielding(
         ModelReplica(

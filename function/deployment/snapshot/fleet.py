@@ -38,6 +38,7 @@ from function.scheduler.scheduling_input import Fleet, OthersListed, UnreadableC
 
 
 def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
+    """The device lists that a cluster shares with others, which are charged once for all."""
     return read.shared if isinstance(read, InferenceCluster) else ()
 
 
@@ -50,12 +51,14 @@ def _size(read: InferenceCluster | UnreadableCluster) -> int:
 def _equivalent(
     earlier: InferenceCluster | UnreadableCluster, later: InferenceCluster | UnreadableCluster
 ) -> bool:
+    """Tell whether two versions of a cluster decide the same: a heartbeat, say, changes no answer."""
     if isinstance(earlier, InferenceCluster) and isinstance(later, InferenceCluster):
         return earlier.decides_like(later)
     return earlier == later
 
 
 def _equally_charged(earlier: charges.ChargedCluster, later: charges.ChargedCluster) -> bool:
+    """The same, where what a cluster publishes of its charges decides too."""
     return _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
 
 
@@ -79,6 +82,7 @@ COSTS: Costs = {
 def _replica(
     document: Document, reuse: Reuse, parse: Callable[[Document], ModelReplica] = replica_api.parse
 ) -> ModelReplica:
+    """Read a replica. Law 2: one that cannot be decoded is there, so its name is taken and it stays."""
     try:
         return reuse.parsed(document, parse)
     except ValueError:
@@ -256,7 +260,8 @@ def read_snapshots(
         gives_way=charges.leaving_of(charging, own_replicas) if published else None,
         undelivered=unresolved_cache,
     )
-    namesakes = [replica for replica in sorting.others if _is_namesake(replica, deployment)]
+    whose = (deployment.namespace, deployment.name)
+    namesakes = [other for other in sorting.others if (other.namespace, other.deployment) == whose]
     standing, names = _standing(request, everything, deployment, charging, namesakes)
     return Snapshots(
         replace(standing, undelivered=(*standing.undelivered, *unresolved_cache)),
@@ -294,10 +299,6 @@ def _listed_replicas(request: Request, deployment: ModelDeployment) -> tuple[Doc
     return (*own_replicas, *others)
 
 
-def _is_namesake(replica: ModelReplica, deployment: ModelDeployment) -> bool:
-    return (replica.namespace, replica.deployment) == (deployment.namespace, deployment.name)
-
-
 def _standing(
     request: Request,
     everything: Fleet,
@@ -330,10 +331,11 @@ def _standing(
     if requirements.published(request):
         others = charges.others_of(deployment, ours, own_replicas, tuple(namesakes))
     elif holders:
+        whose = (deployment.namespace, deployment.name)
         others = [
-            replica
-            for replica in everything.other_replicas
-            if replica.cluster in holders or _is_namesake(replica, deployment)
+            other
+            for other in everything.other_replicas
+            if other.cluster in holders or (other.namespace, other.deployment) == whose
         ]
     standing = replace(
         everything,

@@ -152,6 +152,7 @@ def _deployment(document: Document) -> ModelDeployment | None:
 
 
 def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
+    """What a remembered deployment owns; one that may place nothing is not remembered as one."""
     return parts_of(deployment) if deployment is not None else ()
 
 
@@ -160,6 +161,7 @@ COSTS: Costs = {_deployment: Cost(factor=10, parts=_held, grows=True)}
 
 
 def _cache(document: Document) -> ModelCache | None:
+    """Read a cache; None where it cannot be read, which is an absent one to the deployment that names it."""
     try:
         return ModelCache.parse(document.plain())
     except ValueError:
