@@ -69,7 +69,7 @@ COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS, **adapter.
 
 
 def handler_of(request: Request) -> Handler | None:
-    """Return the handler of the composite's kind, or of an Operation; None for a kind nobody handles.
+    """Return the handler of the composite's kind, or of an Operation; None for a kind without one.
 
     A composite without a readable kind goes to the handler of deployments, which says what is wrong with it,
     unless something is observed that no deployment composes: that handler would let it go (Law C).

@@ -3,7 +3,7 @@
 Crossplane deletes every observed composed resource that is missing from the desired state. So doubt is
 answered by desiring again what is observed:
 
-- `foreign`: somebody else's object under a key of ours is doubt about everything there.
+- `foreign`: an object of another kind under a key of ours is doubt about everything there.
 - `as_observed`: one object, exactly as it was last applied. For an object whose fate is in doubt.
 - `everything_observed`: all that is ours. For a composite that cannot be read.
 - `key_of`, `steadfast`: an Object of provider-kubernetes never becomes another remote object (Law C).
@@ -149,7 +149,7 @@ def as_observed(
 def foreign(request: Request, kinds: Mapping[str, str]) -> str:
     """Return what is wrong where something of another kind stands under a key of ours, "" where nothing.
 
-    `kinds`: what we compose, by key. Desiring that would leave the other object to nobody (Law C 4).
+    `kinds`: what we compose, by key. Desiring ours there would orphan that object (Law C 4).
     """
     for key in sorted(kinds):
         is_ours = key in request.observed and key not in request.desired

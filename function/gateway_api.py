@@ -3,7 +3,7 @@
 Two handlers write routes: that of replicas on a workload cluster, that of services on the control plane. Both
 use no more of Gateway API than every implementation has, but for a rewrite of each backend (docs/routing.md).
 
-Whoever implements a Gateway reports about a route in `status.parents[]`, one entry for each Gateway: the
+An implementation of Gateways reports about a route in `status.parents[]`, one entry for each Gateway: the
 conditions Accepted and ResolvedRefs. Some implementations report late or not at all, so a missing report is
 no refusal.
 """

@@ -1,7 +1,7 @@
 """The values that cross the doors: one request in, one response out, free of any encoding.
 
 The doors (`wire`, `cli`) turn protobuf or YAML into a `Request` and a `Response` back into protobuf or
-text. Nothing here, and nothing between the doors, knows either format. Imports nobody above.
+text. Nothing here, and nothing between the doors, knows either format. It imports no room above.
 
 Limits that everyone who reads a `Document` lives with:
 
@@ -9,7 +9,7 @@ Limits that everyone who reads a `Document` lives with:
   what stands on it keeps what it has (Law 2: doubt deletes nothing);
 - values have the type that somebody wrote, whatever a schema says. Saying so is the work of the parsers
   (`api`);
-- what is returned may be shared with other readers. Nobody changes it.
+- what is returned may be shared with other readers, so a reader must not change it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Packed(ABC):
 
     @abstractmethod
     def items(self) -> Sequence[Packed] | None:
-        """Return the items of a list; None for what is none."""
+        """Return the items of a list; None for any other value."""
 
     @abstractmethod
     def plain(self) -> Plain:

@@ -17,7 +17,7 @@ class Memo(Generic[T, V]):
     """Values computed from a subject alone, each once for a key: the name of the subject, or its version.
 
     At most so many are kept, the latest: with 1 it is the value of a subject that changes, until it has
-    changed. Whoever makes one says why a key has one subject, and what it buys.
+    changed. Where one is made it says why a key has one subject, and what it buys.
     """
 
     __slots__ = ("_compute", "_most", "_values")

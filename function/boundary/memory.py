@@ -36,7 +36,7 @@ NO_PARTS: frozenset[Part] = frozenset()
 
 
 class Entry(Generic[T]):
-    """A value, what it is charged, the parts it shares, and whether somebody has asked for it lately."""
+    """A value, what it is charged, the parts it shares, and whether it was used lately."""
 
     __slots__ = ("charge", "parts", "stamp", "used", "value", "version")
 
@@ -70,7 +70,7 @@ class Memory:
         self._bytes = 0
         self._stamps = count()
         self.find = self._entries.get
-        """Return the entry of a key, or None. Whoever uses it says so on the entry."""
+        """Return the entry of a key, or None. A caller that uses it must mark the entry as used."""
 
     @property
     def entries(self) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from function.api import ModelDeployment
 from function.api.deployment import PlacementPolicy
-from function.boundary import DocumentIdentity, Extent, Request, Response
+from function.boundary import DocumentIdentity, Request, Response
 from function.deployment.compose import replicas
 from function.scheduler.decision import Decision
 from function.scheduler.scheduling_input import Fleet
@@ -94,11 +94,6 @@ class LatestAnswer:
         """Hold an answer in the place of the earlier one."""
         work_free = {name: 0 if name in WORK else number for name, number in response.counts.items()}
         self.held[bool(given.stated)] = given, replace(response, counts=work_free), size
-
-    @property
-    def extent(self) -> Extent:
-        """The memory of the answer, besides the replicas that their own memory holds."""
-        return Extent(self, sum(size for _, _, size in self.held.values()))
 
 
 def answered_once(

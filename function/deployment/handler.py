@@ -15,7 +15,7 @@ from typing import Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.api.inputs import invalid_input
-from function.boundary import Cost, Costs, Document, NoReuse, Part, Request, Response, Reuse
+from function.boundary import Cost, Costs, Document, Extent, NoReuse, Part, Request, Response, Reuse
 from function.deployment import requirements
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import replicas
@@ -72,9 +72,11 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
     """Yield what a remembered deployment owns: its memory leaves with it, so it is charged for all of it."""
-    yield from parts_of(read[1])
-    yield read[1].memo_of(LatestAnswer).extent
-    yield read[1].memo_of(replicas.ComposedReplicas).extent
+    _, deployment = read
+    yield from parts_of(deployment)
+    latest = deployment.memo_of(LatestAnswer)
+    yield Extent(latest, sum(size for _, _, size in latest.held.values()))
+    yield deployment.memo_of(replicas.ComposedReplicas).extent
 
 
 COSTS: Costs = {

@@ -320,7 +320,7 @@ def _standing_after(request: Request, decision: Decision, names: Sequence[str]) 
 def unwatched(decision: Decision) -> frozenset[str]:
     """Return what is read without being woken by it, by what stands before the slash of a name.
 
-    Of all that is written to a replica only its end makes room, and nobody can watch for that alone. So
+    Of all that is written to a replica only its end makes room, and that cannot be watched for alone. So
     others' replicas are watched by who waits for room, and while few of them start.
     """
     starting = sum(map(may_yield, decision.inputs.fleet.other_replicas))

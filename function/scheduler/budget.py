@@ -34,7 +34,7 @@ class OutOfSteps(Exception):
     """The search ended without an answer."""
 
 
-class NotTold(OutOfSteps):
+class TooManyCases(OutOfSteps):
     """A look ended without an answer, however many steps are left: it has more cases than are told apart."""
 
 

@@ -1,6 +1,6 @@
 """The decision of one pass as data: which replicas are kept, placed and dropped, and why.
 
-`schedule` makes it. Whoever explains or composes it needs nothing of how it was made, so it stands apart.
+`schedule` makes it. Explaining and composing need nothing of how it was made, so it stands apart.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from function.api.devices import Device, values_of
 from function.api.replica import StampedConstraint, StampedEngine, StampedRequest
 from function.cel.selector import compile_device
 from function.cel.values import CompileError
-from function.scheduler.budget import Budget, NotTold, OutOfSteps
+from function.scheduler.budget import Budget, OutOfSteps, TooManyCases
 from function.scheduler.worst_packing import Footprint, NodeLoad, can_block
 
 K = TypeVar("K")
@@ -406,7 +406,7 @@ class PodLayout:
         return tuple(sum(min(most[at], self._entries[at].count) for at in kind) for kind in self._kinds)
 
     def nodes_taken(self, pods: Mapping[PodClaims, int], budget: Budget) -> int:
-        """Count the nodes that pods take at least: those nobody else can use, and the scarcest devices."""
+        """Count the nodes that pods take at least: those that are filled, and the scarcest devices."""
         filled = sum(number for pod, number in pods.items() if not self._bindings[pod].possible)
         scarcest = 0
         for entries in {*self._parts, tuple(sorted(at for kind in self._kinds for at in kind))}:
@@ -449,7 +449,7 @@ class DeviceCapacity:
         after = self.charged(demand)
         try:
             return after if after is self or after.stranded(budget) is None else None
-        except NotTold:
+        except TooManyCases:
             budget.cut = True
             return None
 
@@ -471,12 +471,12 @@ class DeviceCapacity:
         return counted
 
     def stranded(self, budget: Budget) -> Shortage | None:
-        """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well.
+        """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all have room.
 
-        Raises OutOfSteps where the budget does not tell, and NotTold where the cases are too many: the ways
-        of some pod, or the loads that others can make of a node. Such a pod is taken to fill a node, and such
-        loads to block what they may. So all is well says nothing too much, but a shortage may be none, unless
-        all pods together need more nodes than there are. A node for each pod is enough whatever they claim.
+        Raises OutOfSteps where the budget does not tell, and TooManyCases where a pod has too many ways, or
+        the others can load a node in too many. Such a pod is taken to fill a node, and such loads to block
+        what they may. So None is certain, and a shortage may be wrong, unless all pods together need more
+        nodes than there are. A node for each pod is enough whatever they claim.
         """
         budget.spend(COUNT)
         if sum(number for number in self._pods.values() if number > 0) <= self.nodes:
@@ -490,7 +490,7 @@ class DeviceCapacity:
         if worst is None or (is_sure and not layout.cut):
             return worst
         if layout.nodes_taken(self._pods, budget) <= self.nodes:
-            raise NotTold("pods can be served, or can share nodes, in more ways than are told apart")
+            raise TooManyCases("pods can be served, or can share nodes, in more ways than are told apart")
         return worst
 
     def _worst(
@@ -514,7 +514,7 @@ class DeviceCapacity:
                         if not can_block(blocked, footprint, others, layout.devices, budget):
                             break
                         is_sure = True
-                    except NotTold:  # Counts against the set, but says nothing for sure.
+                    except TooManyCases:  # Counts against the set, but says nothing for sure.
                         pass
                     open_to -= 1
                 if size - open_to > missing:

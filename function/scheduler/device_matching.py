@@ -32,12 +32,12 @@ from function.api.taints import untolerated
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.selectors import Evaluations, Probe, gap
 
-# Refusals: what does not fit, and why once somebody reads it.
+# Refusals: what does not fit. Why it does not is found out when it is first read.
 #
 # Most pools that do not fit are never explained, because the replica has a place on another. So matching
 # only notes what the explanation takes. The `Evaluations` of the pass are not in it: a refusal lives as
-# long as the deployment, and they hold the devices of a whole fleet. Whoever reads a refusal brings those
-# of its own pass.
+# long as the deployment, and they hold the devices of a whole fleet. A pass that reads a refusal brings its
+# own.
 
 
 class Refusal:

@@ -132,7 +132,7 @@ class Leaving(Generic[T]):
         return (later, -self._load[cluster], -index, self._position[cluster], rank, cluster)
 
     def next(self) -> T | None:
-        """Take the next out of the queue; None when nobody is left in it."""
+        """Take the next out of the queue; None when it is empty."""
         while self._heap:
             entry = heappop(self._heap)
             rank, cluster = cast("tuple[Rank, str]", entry[-2:])

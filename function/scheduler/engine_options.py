@@ -131,7 +131,7 @@ class EngineOption:
 
 @dataclass(frozen=True, eq=False)
 class EngineFit:
-    """The options of one engine on a cluster, and the pools that are none."""
+    """The options of one engine on a cluster, and the pools that it cannot use."""
 
     engine: Engine
     options: tuple[EngineOption, ...]

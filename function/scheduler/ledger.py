@@ -159,7 +159,7 @@ def yielding(ledger: Ledger, *, without: Collection[str] = ()) -> tuple[Yielding
     for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
         try:
             pool = rooms.lacking(cluster, replica, budgets)
-        except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
+        except OutOfSteps:  # Doubt: a replica whose pools may have the room stays.
             pool = None
         if pool is None:
             rooms.occupy(cluster, replica)
@@ -206,7 +206,7 @@ class Rooms(dict[PoolKey, PoolCapacity]):
 # 1. A pool starts at what it publishes. One that is not published has nothing, and charging it changes
 #    nothing. What is free leaves out nodes that are known to be of no use; what is held by those that are
 #    there is held against what is declared (`declared`, `initial`, `overcommitted`).
-# 2. Every replica that exists is charged, everybody's, as stamped on it, until it is really gone.
+# 2. Every replica of every deployment is charged, as stamped on it, until it is really gone.
 # 3. A pool charges nodes, or with Device accounting the pods themselves (`device_accounting`).
 # 4. Replicas count for spreading while they are kept or placed, not while they are leaving.
 #
@@ -515,5 +515,5 @@ class Ledger:
                 held = held.charged(Demand(replica.nodes[pool], gangs.get(pool, ())))
         try:
             return held.stranded(Budget(PACKING)) is not None
-        except OutOfSteps:  # Doubt: then it says of nobody that he holds too much.
+        except OutOfSteps:  # Doubt: the pool is not reported, and no replica yields there.
             return False

@@ -152,7 +152,7 @@ class Matcher:
         return varied, cut_short
 
     def rejections(self, shape: ReplicaShape, fit: ClusterFit, pools: Sequence[Pool], at: int) -> Barred:
-        """Why each pool of a cluster that is no option for the engine at a position is none.
+        """Why the engine at a position cannot use pools of a cluster, by the position of the pool.
 
         What a member lacks is said of the pool itself: clusters that share a fit may lack different things.
         """

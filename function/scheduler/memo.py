@@ -15,7 +15,7 @@ Rules
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.
 3. What drew on the budget of a call ends with the call: it depends on what other searches had left.
-4. Each memo states its law, why nobody can see it, and what it buys.
+4. Each memo states its law, which is why no answer shows it, and what it buys.
 
 What depends on the deployment and on device lists lasts as long as the parsed deployment, which owns it; the
 memory of `boundary` is charged for it (`parts_of`). `Shared` lets the deployments of one run share it.

@@ -79,7 +79,7 @@ class Kept:
     growth: Mapping[str, Demand] = field(default_factory=dict)
     """What is charged on top of what is stamped on it, by pool."""
     grows: bool = False
-    """Set when it would cost more than is stamped on it, and nobody knows what is free."""
+    """Set when it would cost more than is stamped on it, and what is free is not known."""
     detail: str = ""
     waits: str = ""
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""

@@ -94,9 +94,9 @@ class Placer:
 
     @cached_property
     def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
-        """Why clusters take no new replica in this pass, and those that are not among them.
+        """The clusters that a standing gate rejects, with the reason, and those that are still eligible.
 
-        Nobody asks in a pass where all is as it should be.
+        Computed on first use: a deployment at rest never needs it.
         """
         gated = barred(self._inputs, self._gates)
         clusters = self._inputs.fleet.clusters

@@ -74,7 +74,7 @@ class Preemptor(NamedTuple):
     holder: NamespacedName
     """Its deployment, whose own replicas never do."""
     value: int | None
-    """Those that rank below do; nobody where it is not known."""
+    """Replicas that rank below it give way; none does where it is not known."""
     team: frozenset[str] = frozenset()
     """The quotas that guarantee something to its namespace."""
     reclaims: bool = False
@@ -192,7 +192,7 @@ class _Cluster:
         for replica in sorted(self._starting, key=_rank):
             try:
                 pool = self._rooms.lacking(self._cluster, replica, self._budgets)
-            except OutOfSteps:  # Doubt: nobody gives way whose pools may have the room.
+            except OutOfSteps:  # Doubt: a replica whose pools may have the room stays.
                 pool = None
             if pool is not None and not (replica.preempting and self._make_room(replica)):
                 self.yields.append(Yielding(replica, pool))
@@ -200,7 +200,7 @@ class _Cluster:
                 self._rooms.occupy(self._cluster, replica)
 
     def _make_room(self, replica: ModelReplica) -> bool:
-        """Take out those that give way to a replica that preempts; nobody where that is not enough."""
+        """Take out those that give way to a replica that preempts; none of them where all are not enough."""
         watched = {pool for _, pool in self._rooms}.intersection(replica.nodes)
         near = [other for other in self._standing if watched.intersection(other.nodes)]
 
@@ -210,7 +210,7 @@ class _Cluster:
             """Return True where the replica has room now, else None; None where that is not found out."""
             try:
                 return rooms.lacking(self._cluster, replica, self._budgets) is None or None
-            except OutOfSteps:  # Doubt: nobody is taken out for a room that may not be enough.
+            except OutOfSteps:  # Doubt: a running replica does not leave for a room that may be too small.
                 return None
 
         able = spared(near, Preemptor.of(replica), self._spent)

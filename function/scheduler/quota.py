@@ -38,7 +38,7 @@ UNITS = {
 }
 """What a quota counts, and in words."""
 FIRST = 10**12
-"""The value of a class that is not known: doubt takes nobody out of what is guaranteed."""
+"""The value of an unknown class: doubt takes no replica out of what is guaranteed."""
 
 
 class QuotaHolding(NamedTuple):

@@ -247,7 +247,7 @@ def reserve(
 ) -> tuple[str, ...]:
     """Charge what every earlier deployment would place now. All passes share the budget of the call.
 
-    What one of them gives up in its pass stays charged for everybody else until it is really gone. Returns
+    What one of them gives up in its pass stays charged for all others until it is really gone. Returns
     those whose selectors cost more than the passes of others may: where one does, nothing is reserved.
     """
     left_out, most, length = [], MOST, MAX_LENGTH
@@ -337,7 +337,7 @@ def fill(placer: Placer, shortfall: int, queue: Queue | None = None) -> list[Pla
 
 
 def open_ledger(inputs: SchedulingInput) -> Ledger:
-    """Charge every replica that exists: everybody's, until it is really gone."""
+    """Charge every replica that exists, of all deployments, until it is really gone."""
     fleet = inputs.fleet
     held = {own_replica.holds for own_replica in fleet.own_replicas}
     ledger = fleet.other_replicas.charged(fleet.clusters, held)

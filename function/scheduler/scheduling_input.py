@@ -47,7 +47,7 @@ from function.scheduler.selectors import Evaluations, Selectors, Share
 # `status.engines` and no digest does not know what the pods run.
 #
 # A replica that is Ready and not in service is *in doubt*: what was reported last may be over. No budget
-# counts it as in service, and nobody takes it for one that has nothing to lose.
+# counts it as in service, and it is not taken for one that has nothing to lose.
 
 
 class Serving:
@@ -141,7 +141,7 @@ class Unshared(tuple["ModelReplica", ...], OtherReplicas):  # noqa: SLOT001 - `_
         return [replica for replica in self if replica.name == name] if name in self._names else ()
 
     def charged(self, clusters: Mapping[str, InferenceCluster], touched: Collection[str]) -> Ledger:  # noqa: ARG002
-        """Return a ledger to which they are charged: nobody shares it."""
+        """Return a ledger of their own to which they are charged."""
         return _charged(Ledger(clusters.values()), self)
 
 
@@ -318,7 +318,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The deployments whose turn comes before ours, in order; nobody where nothing is coordinated."""
+    """The deployments whose turn comes before ours, in order; empty where nothing is coordinated."""
 
     resolutions: Mapping[str, Resolution] = field(default_factory=dict)
     """How the requirements that coordination adds were resolved."""
@@ -395,10 +395,10 @@ def scheduling_input(
 #
 # 1. *Now* is the newest instant that more than half of the heartbeats have reached. Somebody honest is among
 #    those, so as long as most clocks are right it is never later than it really is, whatever the others say:
-#    one a year ahead changes nothing. Two heartbeats at least: a clock that nobody confirms is none.
+#    one a year ahead changes nothing. Two heartbeats at least: a single one is confirmed by no other.
 # 2. Fewer than half of the heartbeats within `afterSeconds` of the newest: nothing is evacuated. It may be
 #    the
-#    control plane that is cut off, or the newest that lies; nobody can tell.
+#    control plane that is cut off, or the newest that lies; the two look the same.
 # 3. A cluster that the control plane says it reaches (ClusterReachable) is not lost: its clock is behind.
 #
 # A time that cannot be read is doubt, and doubt keeps. What evacuates is treated as a mismatch: it goes

@@ -176,7 +176,7 @@ class Evaluations:
         self._count = count
         self.outcomes = OutcomeMemo(self._evaluate)
         self.dear = 0
-        """How often somebody was told what took units that evaluations share."""
+        """How often an outcome was returned that had taken units which evaluations share."""
         self.unjudged: dict[int, set[str]] = {}
         """The clusters on which a preference ran out of units and counts nothing, by its position."""
         self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
@@ -338,7 +338,7 @@ def _stated(
 
 
 def programs_of(deployment: ModelDeployment) -> Iterator[Selector]:
-    """Yield the programs that the selectors of a deployment hold, for whoever charges it for them."""
+    """Yield the programs that the selectors of a deployment hold: its memory is charged for them."""
     stated = deployment.spec.placement.preferences if deployment.spec.placement else None
     for item in _stated(deployment, stated or (), OF_DEPLOYMENT):
         for outcome in item.selector.by_release.values():

@@ -27,7 +27,7 @@ settled by the first of these that can:
 
 The first three need no bundles. With many sizes on many devices there are too many to list; then these are
 the answer. Steps are counted, so the answer depends on the pods and nothing else. All that is looked at is
-taken from the budget of whoever asks; where that ends there is no answer.
+taken from the caller's budget; where that ends there is no answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
-from function.scheduler.budget import Budget, NotTold, OutOfSteps
+from function.scheduler.budget import Budget, OutOfSteps, TooManyCases
 
 NodeLoad: TypeAlias = tuple[int, ...]
 """Devices of each kind."""
@@ -54,7 +54,7 @@ class Footprint(NamedTuple):
     """The devices that one pod takes of a node."""
 
     ways: tuple[NodeLoad, ...]
-    """Each way in which it may be served. None: nobody knows, and it is taken to fill a node."""
+    """Each way in which it may be served. Empty: not known, and then it is taken to fill a node."""
     needs: tuple[NodeLoad, ...]
     """Ways of which each surely serves it. None: no node would host it, so nothing is kept free for it."""
 
@@ -75,8 +75,8 @@ def can_block(
 ) -> bool:
     """Tell whether others can block so many nodes for a pod at once.
 
-    Raises NotTold where the bundles are too many, and OutOfSteps where the budget has fewer units than are
-    looked at.
+    Raises TooManyCases where the bundles are too many, and OutOfSteps where the budget has fewer units than
+    are looked at.
     """
     budget.spend(len(devices) * len(pod.needs) * sum(1 + len(other.ways) for other in others))
     alone, small = 0, {}
@@ -113,7 +113,7 @@ def can_block(
     if bundles is None and steps >= affordable < LISTING_STEPS:
         raise OutOfSteps
     if bundles is None:
-        raise NotTold("bundles are too many to list")
+        raise TooManyCases("bundles are too many to list")
     return _disjoint(bundles, counts, missing, budget)
 
 
@@ -217,10 +217,10 @@ def _bundles(
 
 
 def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Budget) -> bool:
-    """Tell whether so many disjoint bundles can be made of some pods. Raises NotTold: it takes too long."""
+    """Tell whether so many disjoint bundles can be made of some pods. Raises as `can_block`."""
     weighed = _weigh(bundles, counts, budget)
     if weighed is None:
-        raise NotTold("bundles are too many to weigh")
+        raise TooManyCases("bundles are too many to weigh")
     if weighed.of(counts) < wanted * weighed.unit:
         return False
     # As many bundles as the weights allow are of no more kinds than there are pods: rounded down, one of each
@@ -239,7 +239,7 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Bu
         if not wanted:
             return True
         if steps < 0:
-            raise NotTold("bundles are too many to search")
+            raise TooManyCases("bundles are too many to search")
         if at == len(lightest) or weighed.of(left) < wanted * lightest[at][0] or (at, left) in dead:
             return False
         bundle = lightest[at][1]

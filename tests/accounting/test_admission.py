@@ -11,7 +11,7 @@ import pytest
 
 from function.api.replica import StampedRequest
 from function.scheduler import worst_packing
-from function.scheduler.budget import NotTold
+from function.scheduler.budget import TooManyCases
 from function.scheduler.device_accounting import (
     Claim,
     DeviceCapacity,
@@ -301,7 +301,7 @@ def test_a_check_of_a_thousand_pods_is_bounded(
             looked.clear()
             try:
                 packed(nodes, devices, gangs).stranded(ample())
-            except NotTold:
+            except TooManyCases:
                 untold += 1
             assert looked.total() <= most, (reason, seed, looked)
     assert untold == doubts, reason

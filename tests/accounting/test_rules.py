@@ -10,7 +10,7 @@ import pytest
 
 from function.api.replica import StampedConstraint, StampedRequest
 from function.scheduler import device_accounting
-from function.scheduler.budget import Budget, NotTold, OutOfSteps
+from function.scheduler.budget import Budget, OutOfSteps, TooManyCases
 from function.scheduler.device_accounting import (
     MAX_WAYS,
     Copies,
@@ -351,7 +351,7 @@ def test_where_ways_are_cut_a_shortage_is_not_told_unless_there_are_too_few_devi
         if certain:
             assert room.shortage(more, ample()) == Shortage(1, 0)
         else:
-            with pytest.raises(NotTold, match="more ways than are told apart"):
+            with pytest.raises(TooManyCases, match="more ways than are told apart"):
                 room.shortage(more, ample())
 
 

@@ -57,21 +57,17 @@ NOTES_RESERVE = 160
 """Characters kept for the notes at least, so that a long message does not push them out."""
 
 
-def _overcommitted(decision: Decision) -> Iterator[str]:
-    """The pools of its replicas that hold more than they have: somebody has to act, or to yield."""
+def _held_beyond(decision: Decision) -> Iterator[str]:
+    """Pools of its replicas that hold more than they have, than can be used, or than has come yet.
+
+    For the first somebody has to act, or to yield. On nodes that are gone replicas stay (Law 2), and to wait
+    for nodes that are added is no shortage; both are said by the clusters.
+    """
     if decision.overcommitted:
         yield f"PoolOvercommitted: {listed([*map(str, decision.overcommitted)], SHOWN)}"
-
-
-def _exceeded(decision: Decision) -> Iterator[str]:
-    """The replicas that may stand on nodes that are gone, as their clusters say. They stay (Law 2)."""
     for pool, name, replicas in _marked_pools(decision, lambda cluster: cluster.exceeded):
         usable = f"can use {pool.nodes - pool.unusable} of {counted(pool.nodes, 'node')}"
         yield f"NodesUnusable: {name} {usable} and holds more; {replicas} may stand on nodes that are gone"
-
-
-def _awaiting(decision: Decision) -> Iterator[str]:
-    """The replicas that may wait for nodes to be added, by the word of their clusters: no shortage."""
     for pool, name, replicas in _marked_pools(decision, lambda cluster: cluster.awaiting):
         there = f"has {pool.nodes - pool.unusable - pool.to_come} of {counted(pool.nodes, 'node')} yet"
         yield f"NodesToCome: {name} {there} and holds more; {replicas} may wait for nodes to be added"
@@ -82,7 +78,7 @@ def _marked_pools(
 ) -> Iterator[tuple[Pool, str, str]]:
     """Yield the marked pools that kept replicas hold something of: the pool, its name, and theirs.
 
-    Nobody here knows on which node a pod runs: where some are not Ready, only these are named.
+    On which node a pod runs is not known here: where some are not Ready, only these are named.
     """
     clusters, here = decision.inputs.fleet.clusters, defaultdict(list)
     for replica in (kept.own_replica.replica for kept in decision.kept):
@@ -217,8 +213,8 @@ def _unjudged(decision: Decision) -> Iterator[str]:
 
 
 NOTES = (
-    *(_overcommitted, _exceeded, _awaiting, _evacuation, _waiting, _beside, _doubted, _outside, _left_out),
-    *(_unjudged, _preempting, _guaranteed),
+    *(_held_beyond, _evacuation, _waiting, _beside, _doubted, _outside, _left_out, _unjudged),
+    *(_preempting, _guaranteed),
 )
 """What is added, in this order."""
 
@@ -635,7 +631,7 @@ def tells_rollout(request: Request) -> bool:
 
 
 def optional(request: Request) -> tuple[str, ...]:
-    """The conditions that are returned because somebody asked for them, in their order."""
+    """The conditions that are returned because a policy or the input asks for them, in their order."""
     return (
         *((UPDATED,) if tells_rollout(request) else ()),
         *((CAPACITY,) if tells_capacity(request) else ()),

@@ -333,7 +333,7 @@ SPARE_LIMIT = 8
 def notes_of(decision: Decision) -> PriorityNotes | None:
     """The notes of a deployment's priority on its replicas: class, value, how many it can spare now.
 
-    None where nobody preempts. While a rollout is under way nothing is spared.
+    None where no class preempts. While a rollout is under way nothing is spared.
     """
     inputs = decision.inputs
     if not inputs.config.preempts:

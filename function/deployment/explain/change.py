@@ -170,7 +170,7 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
 
 
 def _respelt(selector: Selector, catalogue: Catalogue) -> Iterator[Rewrite]:
-    """A name that nobody publishes, a driver that nobody has, a value that is nearly the published one."""
+    """A name that is not published, a driver without devices, a value that is nearly the published one."""
     source, meaning = selector.source, "correct the spelling"
     for read in sorted(selector.reads, key=str):
         intended = None if catalogue.publishes(read) else catalogue.intended(read)

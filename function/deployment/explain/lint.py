@@ -1,4 +1,4 @@
-"""Lint: find what a deployment asks for that nobody in the fleet could give, however idle the fleet were.
+"""Lint: find what a deployment asks for and no cluster of the fleet could give, however idle it were.
 
 Why. A selector with a misspelt attribute compiles, and matches nothing for ever. The scheduler can only say
 "no matching device"; the author wants to know which word is wrong, and what it should have been.
@@ -92,7 +92,7 @@ class Catalogue:
     def beside(self, selectors: Iterable[cel.Selector]) -> Catalogue:
         """The devices that a request is about: of the drivers, else in the domains, that its selectors name.
 
-        What is meant by a name that nobody publishes is looked for there, never at another vendor's. Where
+        What an unpublished name means is looked for there, never at another vendor's. Where
         the selectors name nothing that is published, all devices are.
         """
         listed = tuple(selectors)
@@ -128,7 +128,7 @@ class Catalogue:
         return nearest(name, same)
 
     def intended(self, read: cel.Reference) -> cel.Reference | None:
-        """Return the published name nearest to one that nobody publishes; None for none.
+        """Return the published name nearest to an unpublished one; None where no name is near.
 
         In this order: a name with its domain in one key, the same name in the nearest domain or of the other
         kind, a like name in the same domain, a like domain.
@@ -153,7 +153,7 @@ class Catalogue:
         return cel.Reference(read.kind, where) if where and where != domain else None
 
     def instead_of(self, read: cel.Reference) -> str:
-        """Return the published text nearest to one that nobody publishes; empty for none."""
+        """Return the published text nearest to an unpublished one; empty where no text is near."""
         intended = self.intended(read)
         if intended is None:
             return ""
@@ -166,7 +166,7 @@ def written(read: cel.Reference) -> str:
     return f'device.{field}["{read.domain}"].{read.id}'
 
 
-# Suggest the spelling of a selector that does not compile, or reads what nobody publishes.
+# Suggest the spelling of a selector that does not compile, or reads what is not published.
 #
 # Nothing is proposed that was not compiled: advice that does not compile itself is worse than none.
 
@@ -225,7 +225,7 @@ def unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
 
 
 def respelt(source: str, read: cel.Reference, intended: cel.Reference) -> str:
-    """A selector with a name that nobody publishes replaced by the one that is meant; empty if it cannot."""
+    """A selector with an unpublished name replaced by the one that is meant; empty if that cannot be done."""
     if intended.id is None or intended.kind != read.kind:
         return ""
     domain, name = re.escape(read.domain or ""), re.escape(read.id or "")
@@ -482,7 +482,7 @@ def _below_the_box(catalogue: Catalogue, path: str, comparison: cel.Comparison) 
 
 
 def _quantity(text: str) -> Quantity | None:
-    """Read a quantity; None for what is none, which is a finding of its own (`UnknownUnit`)."""
+    """Read a quantity; None where it cannot be read, which is a finding of its own (`UnknownUnit`)."""
     try:
         return quantity(text)
     except EvaluationError:

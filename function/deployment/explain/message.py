@@ -1,6 +1,6 @@
 """The message every Kubernetes user reads: how many are placed, and why no cluster takes another.
 
-Why. Whoever waits for a model first asks whether the platform, the policy or their own selector is in the
+Why. A user who waits for a model first asks if the platform, the policy or their own selector is in the
 way. A list of a thousand clusters does not tell. So clusters are counted by their headline reason, and each
 reason shows one particular: that of the cluster which comes nearest.
 

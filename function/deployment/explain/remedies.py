@@ -331,7 +331,7 @@ def readiness(context: ProposalContext) -> Iterator[InputChange]:
 
 
 SOMEWHERE = "192.0.2.1"
-"""An address for trying out what one would change; nobody has it (RFC 5737)."""
+"""An address for trying out what one would change; it is reserved for documentation (RFC 5737)."""
 
 
 def gateways(context: ProposalContext) -> Iterator[InputChange]:
@@ -542,7 +542,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
     readiness,
     gateways,
     nodes,
-    # By a NoExecute taint somebody drains a cluster: room elsewhere is what they want, so it comes last.
+    # An operator drains a cluster by a NoExecute taint and wants it empty, so this comes last.
     partial(taints, effect="NoExecute", cost=Effort.DRAINED),
 )
 """In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""

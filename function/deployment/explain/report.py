@@ -1,7 +1,7 @@
 """The report: the whole decision as plain data, for status.placement and for `-o json`.
 
-Why. A condition has one line. Whoever asks why a replica went where it did, or what another cluster lacks,
-needs the whole decision, and a tool needs it as data. `status.placement` has it where `explain: Status` asks
+Why. A condition has one line. To say why a replica went where it did, or what another cluster lacks, takes
+the whole decision, and a tool needs it as data. `status.placement` has it where `explain: Status` asks
 for it; the command line prints the same (`why`, `plan`).
 
 Theory of operation
@@ -171,7 +171,7 @@ def steady(report: JsonObject, composite: Mapping[str, Any], *, at_rest: bool) -
 
 
 def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
-    """Return the report that the composite has; None for what is none, since anybody may write a status."""
+    """Return the report that the composite has; None where something else stands there."""
     status = composite.get("status")
     placement = status.get("placement") if isinstance(status, dict) else None
     return placement if isinstance(placement, dict) else None

@@ -227,7 +227,7 @@ def others_of(
 ) -> tuple[ModelReplica, ...]:
     """Return what others hold: listed replicas, and the shares of every holder that is not listed.
 
-    Whoever has one replica in the list has all of them there: it is selected by the name of the deployment.
+    A holder with one replica in the list has all of them there: deployments are selected by name.
     """
     counted = {
         f"{deployment.namespace}/{deployment.name}",
