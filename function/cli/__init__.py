@@ -52,7 +52,7 @@ COMMANDS = {
     "serve": Lazy("function.main:main", "the function itself, to develop and to render with"),
     "completion": Lazy("function.cli.commands.completion:completion", "how does my shell complete all this?"),
 }
-"""What there is, and the question that it answers."""
+"""The verbs in the order of the manual, each with the question that it answers."""
 
 
 def _say_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form

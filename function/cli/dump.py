@@ -40,7 +40,7 @@ class _Dumper(_Base):  # type: ignore[misc]
 
 
 dumped = partial(yaml.dump_all, Dumper=_Dumper, sort_keys=False, width=WIDTH)
-"""What PyYAML writes."""
+"""The text that PyYAML writes."""
 
 
 def written(documents: tuple[Any, ...]) -> str:
@@ -80,7 +80,7 @@ class _Scalars(dict[Any, str]):
 
 
 class _Writer:
-    """What the documents have in common, written once."""
+    """The parts that documents have in common, written once."""
 
     def __init__(self) -> None:
         self._keys, self._scalars = _Keys(), _Scalars()

@@ -43,7 +43,7 @@ class Resource:
     group: str = "modelplane.ai"
     version: str = "v1alpha1"
     required: bool = False
-    """Whether a control plane without it is none of a fleet."""
+    """A control plane without it is none of a fleet, so that it may not be missing."""
     role: str = "example/operate/reader.yaml"
     """The file with the ClusterRole that allows it to be read."""
 
@@ -64,12 +64,12 @@ FLEET = (
     Resource("ModelEndpoint", "modelendpoints"),
     Resource("ModelCache", "modelcaches"),
 )
-"""What a decision reads."""
+"""The kinds that a decision reads."""
 ADAPTERS = (
     Resource("ModelAdapter", "modeladapters"),
     Resource("ModelAdapterPlacement", "modeladapterplacements"),
 )
-"""What is placed on replicas; deployments are placed without it."""
+"""The kinds that are placed on replicas; deployments are placed without them."""
 BY_KIND = {resource.kind: resource for resource in (*FLEET, *ADAPTERS)}
 COMPOSITIONS = Resource("Composition", "compositions", "apiextensions.crossplane.io", "v1")
 """Where the inputs of the function's steps stand."""
@@ -77,16 +77,16 @@ WORKLOADS = (
     Resource("Object", "objects", "kubernetes.m.crossplane.io"),
     Resource("ObservedObjectCollection", "observedobjectcollections", "kubernetes.m.crossplane.io"),
 )
-"""What `why` reads to go on below the cluster."""
+"""The kinds that `why` reads to go on below the cluster."""
 EVENTS = Resource("Event", "events", "events.k8s.io", "v1")
-"""What `history` reads, of one namespace."""
+"""Read by `history`, of one namespace."""
 DEVICES = "example/operate/device-reader.yaml"
 SLICES = tuple(
     Resource("ResourceSlice", "resourceslices", "resource.k8s.io", version, role=DEVICES)
     for version in ("v1", "v1beta2", "v1beta1")
 )
 NODES = Resource("Node", "nodes", "", "v1", required=True, role=DEVICES)
-"""What `drift` and `class` read of a cluster itself; ResourceSlices in the versions it may serve."""
+"""Read of a cluster itself by `drift` and `class`; ResourceSlices in the versions it may serve."""
 RULES = tuple(
     tuple(Resource(kind, plural, "resource.k8s.io", version, role=DEVICES) for version in versions)
     for kind, plural, versions in (
@@ -95,7 +95,7 @@ RULES = tuple(
         ("DeviceTaintRule", "devicetaintrules", ("v1", "v1beta2", "v1alpha3")),
     )
 )
-"""What else `drift` reads there, in the newest version that is served."""
+"""Read there by `drift` too, in the newest version that is served."""
 
 
 # Explain a failed request to the control plane, and say what to do about it.

@@ -188,7 +188,7 @@ def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:
     return context(kubeconfig(seconds(called)))
 
 
-_FILES = click.argument(
+FILES = click.argument(
     "files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(allow_dash=True)
 )
 
@@ -206,13 +206,6 @@ lenient = click.option(
     help="Unknown fields and kinds are warnings, not errors.",
 )
 """The option of every command that reads manifests; `strictness` holds what was given."""
-
-
-def FILES(command: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 - a decorator made of two
-    """Take the files that a command reads, and how strictly."""
-    return _FILES(lenient(command))
-
-
 OUTPUT = output_option("table", "yaml", "json")
 DEPLOYMENTS = click.option(
     "-d",

@@ -301,12 +301,10 @@ def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parsed: list[object] = []
-    real = verify_command.SchedulerConfig.parse  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        verify_command,
-        "SchedulerConfig",
-        SimpleNamespace(parse=lambda plain: parsed.append(plain) or real(plain)),
-    )
+    real = verify_command.api  # type: ignore[attr-defined]
+    counting = SimpleNamespace(parse=lambda plain: parsed.append(plain) or real.SchedulerConfig.parse(plain))
+    seen = SimpleNamespace(**{**vars(real), "SchedulerConfig": counting})
+    monkeypatch.setattr(verify_command, "api", seen)
     parents = [build.deployment(f"chat-{number}", 1) for number in range(3)]
     path = write(tmp_path / "f.yaml", [*parents, build.cluster("east", [build.pool("h100", 3)])])
     assert run("verify", path).code == 0

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from function.api import replica as replica_api
 from function.boundary import PlainDocument, Request
-from function.cli.worlds.derive import complete_all, with_charges
+from function.cli.worlds.derive import ChargedClusters, complete_all
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.cluster import handler as cluster_handler
 from function.cluster.snapshot import REPLICAS, class_requirement
@@ -104,7 +105,10 @@ def test_the_fleet_decides_as_the_plan_says(number: int, capacity: str) -> None:
         if capacity == "Published":
             name = made.deployment["metadata"]["name"]
             required = {"own-replicas": [replica for replica in replicas if labels(replica).get(OF) == name]}
-            plan = with_charges(plan, replicas)
+            charged = ChargedClusters(plan)
+            for replica in replicas:
+                charged.add(replica_api.parse(PlainDocument(replica)))
+            plan = [document.content for document in charged.documents]
         asked = {**(made.input or {}), "capacity": capacity, "explain": "Status"}
         answers = [
             deployment_handler.run(

@@ -27,9 +27,9 @@ class Finding:
     path: FieldPath
     message: str
     value: str = ""
-    """What was found there, as it is shown."""
+    """The value that was found there, as it is shown."""
     hint: str = ""
-    """What was probably meant."""
+    """A guess at what was meant."""
     code: str = INVALID
     missing: FieldPath = ()
     """The required field that was meant, which is not there under its name."""
@@ -45,11 +45,6 @@ class Finding:
     def fields(self) -> tuple[str, ...]:
         """Every field that it explains."""
         return (self.field, _written(self.missing)) if self.missing else (self.field,)
-
-    @property
-    def by_absence(self) -> bool:
-        """Tell whether something that is not there may be all that is wrong."""
-        return self.code == RULE or self.message == REQUIRED
 
     def __str__(self) -> str:
         """`spec.engines[1].copies: expected a whole number, found "two"; did you mean 2?`."""

@@ -32,7 +32,7 @@ CONDITIONS: JsonObject = {
     "type": "array",
     "items": {"type": "object", "required": ["type"], "x-kubernetes-preserve-unknown-fields": True},
 }
-"""What Crossplane adds to the status of every composite."""
+"""Added by Crossplane to the status of every composite."""
 MACHINERY: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """`spec.crossplane` and `status.crossplane`: Crossplane's own."""
 

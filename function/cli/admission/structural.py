@@ -127,10 +127,10 @@ class Schema:
     """The fields that tell the items of a list map apart; empty for a set, None for an atomic list."""
     rules: tuple[Rule, ...] = ()
     open: bool = False
-    """Whether fields that are not declared are kept."""
+    """Fields that are not declared are kept."""
     int_or_string: bool = False
     expected: str = ""
-    """What a message says of a value of another type, or of none of the choices."""
+    """The words for a value of another type, or of none of the choices."""
     faultless: set[bytes] = field(default_factory=set, compare=False, repr=False)
     """Items of lists that nothing was wrong with: replicas of a deployment have equal engines, nodes equal
     devices. It spares nine tenths of the walk over a large fleet."""
@@ -183,7 +183,7 @@ _BOUNDS: Mapping[str, str] = {
 }
 """How each bound is said."""
 INT64: Mapping[str, int] = {"minimum": -(2**63), "maximum": 2**63 - 1}
-"""What a whole number is between: beyond, the API server reads it as no integer."""
+"""The bounds of a whole number: beyond them, the API server reads no integer."""
 
 
 ONE_FORM = 2

@@ -15,20 +15,10 @@ import click
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape, listed, reassure, track
-from function.cli.worlds.changes import Commands, delete_replica
+from function.cli.worlds import moves as search
+from function.cli.worlds.changes import Commands, resource
 from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.moves import (
-    Advice,
-    Move,
-    Resident,
-    Stuck,
-    Upgrade,
-    advise_one,
-    movable,
-    new_places,
-    upgrades_of,
-    without,
-)
+from function.cli.worlds.moves import Advice, Move, Resident, Stuck, Upgrade, movable, new_places, without
 from function.cli.worlds.simulate import after, one_round, outcome, settle
 
 if TYPE_CHECKING:
@@ -61,12 +51,13 @@ class Relief:
     """Replicas that give way by themselves, as `namespace/name`."""
     moves: tuple[Move, ...]
     rest: Overcommitted | None
-    """What is still held of it after all that, where it is still too much."""
+    """The pool as it stands after all that, where it still holds too much."""
 
     @property
     def commands(self) -> Commands:
         """The commands of the moves: a deleted replica is placed anew; nothing takes it back."""
-        return Commands(tuple(delete_replica(move.namespace, move.replica) for move in self.moves))
+        replicas = [(move.replica, move.deployment.partition("/")[0]) for move in self.moves]
+        return Commands(tuple(f"kubectl delete {resource('ModelReplica', *one)}" for one in replicas))
 
 
 def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
@@ -81,23 +72,20 @@ def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
     after_moves, still = movable(left), _by_pool(latest)
     for pool in now.overcommitted:
         moves: list[Move] = []
-        if _place(pool) in still:
+        if (pool.cluster, pool.pool) in still:
             moves, still, left = _moved(left, pool, still, _on(after_moves, pool))
         if moves:
             after_moves = movable(left)
         yields = tuple(_yielding(settled, residents, pool))
         holders = now.holders(pool.cluster, pool.pool)
-        reliefs.append(Relief(pool, holders, yields, tuple(moves), still.get(_place(pool))))
+        rest = still.get((pool.cluster, pool.pool))
+        reliefs.append(Relief(pool, holders, yields, tuple(moves), rest))
     return reliefs, left
 
 
 def _by_pool(forecast: Forecast) -> Mapping[tuple[str, str], Overcommitted]:
     """Every pool that holds more than it has in a forecast."""
-    return {_place(pool): pool for pool in forecast.overcommitted}
-
-
-def _place(pool: Overcommitted) -> tuple[str, str]:
-    return pool.cluster, pool.pool
+    return {(pool.cluster, pool.pool): pool for pool in forecast.overcommitted}
 
 
 def _yielding(settled: Simulation, residents: list[Resident], pool: Overcommitted) -> Iterator[str]:
@@ -131,7 +119,7 @@ def _moved(
     """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place."""
     moves: list[Move] = []
     for resident in track(candidates, f"Trying moves off {pool.cluster}/{pool.pool}", len(candidates)):
-        if _place(pool) not in still:
+        if (pool.cluster, pool.pool) not in still:
             break
         trial = without(world, (resident,), [resident.owner])
         (planned,) = one_round(trial)
@@ -279,12 +267,12 @@ def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
     for planned in settled.last:
         if not outcome(planned).short or (chosen and planned.title not in chosen):
             continue
-        advices, world = advise_one(world, planned, max_moves)
+        advices, world = search.advise_one(world, planned, max_moves)
         answer.advices += advices
         (now,) = one_round(replace(world, deployments=[planned.manifest]))
         if outcome(now).short:
             answer.stuck.append(Stuck.of(now))
-    upgrades = upgrades_of(world)
+    upgrades = search.upgrades_of(world)
     answer.upgrades += [upgrade for upgrade in upgrades if not chosen or upgrade.deployment in chosen]
     return answer
 

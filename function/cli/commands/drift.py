@@ -13,7 +13,7 @@ import click
 from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
 from function.cli.live import NODES, RULES, ControlPlane, Target, newest, read_slices
-from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
+from function.cli.options import FILES, OUTPUT, Command, end, lenient, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.inputs import read_manifests
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 @click.command(name="drift", cls=Command)
 @FILES
+@lenient
 @reads_devices
 @click.option("--cluster", "name", default="", help="Which InferenceCluster of the files, if there are more.")
 @OUTPUT

@@ -23,12 +23,12 @@ from function.api.fault import path_of
 from function.cli.admission.finding import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
-from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
+from function.cli.options import FILES, FINDINGS, FINE, Command, lenient, output_option
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
-from function.cli.worlds.manifests import collect, is_slow, objects_of, texts
+from function.cli.worlds.manifests import SLOW, collect, objects_of, texts
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import World, plan_all, world_of
 
@@ -87,10 +87,6 @@ class Linted:
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Objects that are not read, by kind."""
 
-    def count(self, wanted: str) -> int:
-        """How many problems have a level."""
-        return sum(problem.level == wanted for problem in self.problems)
-
 
 def lint(paths: Iterable[str]) -> Linted:
     """Look at files, and at what is planned on them. Raises BadInput where one is not there.
@@ -102,7 +98,7 @@ def lint(paths: Iterable[str]) -> Linted:
     for name, text in texts(paths):
         count += 1
         try:
-            written = list(track(objects_of([(name, text)]), "Reading", at_once=is_slow(text)))
+            written = list(track(objects_of([(name, text)]), "Reading", at_once=len(text) > SLOW))
             collect(written, checked=False)
         except BadInput as error:
             problems.append(_unreadable(name, error))
@@ -249,7 +245,8 @@ def show_text(linted: Linted) -> None:
         out.print(escape(line), style=STYLES[problem.level], soft_wrap=True)
         for excerpt in problem.excerpt.splitlines():
             out.print(f"    {escape(excerpt)}", soft_wrap=True)
-    errors, warnings = linted.count("error"), linted.count("warning")
+    errors = sum(problem.level == ERROR for problem in linted.problems)
+    warnings = len(linted.problems) - errors
     looked = f"{counted(linted.objects, 'object')} in {counted(linted.files, 'file')}"
     console(stderr=True).say(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
 
@@ -317,6 +314,7 @@ FORMS = "text for people; json for programs; sarif for code scanning; github for
 
 @click.command("lint", cls=Command)
 @FILES
+@lenient
 @output_option("text", "json", "sarif", "github", text=FORMS)
 @click.pass_context
 def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> None:
@@ -349,5 +347,5 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
         emit(output, answered("Lint", data))
     if linted.ignored:
         complain([ignored_note(linted.ignored)], "note")
-    errors = linted.count(ERROR)
-    context.exit(BAD_INPUT if errors else FINDINGS if linted.problems else FINE)
+    levels = {problem.level for problem in linted.problems}
+    context.exit(BAD_INPUT if ERROR in levels else FINDINGS if levels else FINE)

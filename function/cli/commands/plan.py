@@ -99,7 +99,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         click.echo(yaml.safe_dump_all(resources, sort_keys=False, width=1_000), nl=False)
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]
-        data = {"deployments": deployments, "assumptions": inputs.world.notes}
+        data = {"deployments": deployments, "assumptions": list(map(str, inputs.world.assumptions))}
         if adapters:
             data["adapters"] = [adapter.plain for adapter in adapters]
         emit(output, answered("Plan", data))

@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.api import (
-    InferenceCluster,
-    Malformed,
-    ModelCache,
-    ModelDeployment,
-    ModelReplica,
-    SchedulerConfig,
-    replica as replica_api,
-)
+from function import api, verify as checker
+from function.api import replica as replica_api
 from function.api.adapter import PLACEMENT_KIND, ModelAdapter
 from function.api.deployment import PlacementPolicy
 from function.api.names import NamespacedName
@@ -32,18 +25,6 @@ from function.cli.worlds.inputs import FLEET, Inputs, read, read_manifests
 from function.cli.worlds.simulate import one_round
 from function.cli.worlds.world import identity_of
 from function.deployment.forecast import read_cluster
-from function.verify import (
-    AdapterState,
-    Decided,
-    State,
-    Violation,
-    check,
-    check_adapter_state,
-    check_adapters,
-    check_state,
-    read_host,
-    read_place,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,28 +36,28 @@ DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
 """Desired ModelReplicas by deployment."""
 
 
-def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
+def state_of(inputs: Inputs, settings: api.SchedulerConfig | None) -> checker.State:
     """Read the files as the checker sees them; what cannot be read was complained about already."""
-    clusters: dict[str, InferenceCluster] = {}
+    clusters: dict[str, api.InferenceCluster] = {}
     unreadable = set()
     for content in inputs.world.clusters:
         cluster = inputs.world.memo.parsed(PlainDocument(content), read_cluster)
-        if isinstance(cluster, InferenceCluster):
+        if isinstance(cluster, api.InferenceCluster):
             clusters[cluster.name] = cluster
         else:
             unreadable.add(str(content["metadata"]["name"]))
     caches = {}
     for content in inputs.world.caches:
         try:
-            cache = ModelCache.parse(content)
+            cache = api.ModelCache.parse(content)
             caches[cache.metadata.namespace, cache.metadata.name] = cache
-        except Malformed:
+        except api.Malformed:
             continue
     replicas = tuple(
         inputs.world.memo.parsed(PlainDocument(content), replica_api.parse)
         for content in inputs.world.replicas
     )
-    return State(
+    return checker.State(
         clusters,
         replicas,
         caches,
@@ -92,15 +73,15 @@ def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
     )
 
 
-def settings_of(config: dict[str, Any] | None) -> SchedulerConfig | None:
+def settings_of(config: dict[str, Any] | None) -> api.SchedulerConfig | None:
     """Return the function's input; None for one that is invalid, which was complained about already."""
     try:
-        return SchedulerConfig.parse(config or {})
-    except Malformed:
+        return api.SchedulerConfig.parse(config or {})
+    except api.Malformed:
         return None
 
 
-def with_defaults(deployment: ModelDeployment, settings: SchedulerConfig) -> ModelDeployment:
+def with_defaults(deployment: api.ModelDeployment, settings: api.SchedulerConfig) -> api.ModelDeployment:
     """Return a deployment with the policy that applies: what it leaves out, the function's input says."""
     defaults = settings.defaults.placement
     if not defaults.model_fields_set:
@@ -110,24 +91,24 @@ def with_defaults(deployment: ModelDeployment, settings: SchedulerConfig) -> Mod
 
 
 def decisions(
-    inputs: Inputs, state: State, settings: SchedulerConfig, desired: DesiredReplicas
-) -> list[Decided]:
+    inputs: Inputs, state: checker.State, settings: api.SchedulerConfig, desired: DesiredReplicas
+) -> list[checker.Decided]:
     """Pair every readable deployment with what is desired of it."""
     decided = []
-    by_owner: dict[NamespacedName, list[ModelReplica]] = defaultdict(list)
+    by_owner: dict[NamespacedName, list[api.ModelReplica]] = defaultdict(list)
     for replica in state.replicas:
         by_owner[replica.namespace, replica.deployment].append(replica)
     for manifest in inputs.world.deployments:
         try:
-            deployment = with_defaults(ModelDeployment.parse(manifest.content), settings)
-        except Malformed:
+            deployment = with_defaults(api.ModelDeployment.parse(manifest.content), settings)
+        except api.Malformed:
             continue
         name, owner = (deployment.namespace, deployment.name), Owner.of(deployment)
         own_replicas = tuple(
             replica for replica in by_owner[name] if owner.owns(replica) and not replica.deleting
         )
         wanted = tuple(replica_api.parse(PlainDocument(content)) for content in desired.get(name, ()))
-        decided.append(Decided(deployment, own_replicas, wanted))
+        decided.append(checker.Decided(deployment, own_replicas, wanted))
     return decided
 
 
@@ -139,10 +120,6 @@ def by_deployment(resources: Iterable[dict[str, Any]]) -> DesiredReplicas:
             replica = replica_api.parse(PlainDocument(resource))
             desired[replica.namespace, replica.deployment].append(resource)
     return desired
-
-
-def _replicas_of(decision: Manifests) -> DesiredReplicas:
-    return by_deployment(manifest.content for manifest in decision["ModelReplica"])
 
 
 def _planned(inputs: Inputs) -> DesiredReplicas:
@@ -162,7 +139,7 @@ def _from_file(path: str) -> Manifests:
 
 def _adapter_findings(
     inputs: Inputs, desired: DesiredReplicas, decision: Manifests | None, *, standing: bool
-) -> tuple[list[Violation], list[Violation], int]:
+) -> tuple[list[checker.Violation], list[checker.Violation], int]:
     """Check the adapters: as they stand, as decided, and how many places were decided.
 
     `desired`: the replicas that they meet. `decision`: where their places are from; None plans them here.
@@ -176,12 +153,14 @@ def _adapter_findings(
     for manifest in in_turn(manifests):
         try:
             adapters.append(ModelAdapter.parse(manifest.content))
-        except Malformed:
+        except api.Malformed:
             continue
     stored = {manifest.identity: manifest.content for manifest in manifests["ModelReplica"]}
-    places = [read_place(manifest.content) for manifest in manifests[PLACEMENT_KIND]]
-    state = AdapterState(adapters, [read_host(content) for content in stored.values()], places)
-    faulty = check_adapter_state(state)
+    places = [checker.read_place(manifest.content) for manifest in manifests[PLACEMENT_KIND]]
+    state = checker.AdapterState(
+        adapters, [checker.read_host(content) for content in stored.values()], places
+    )
+    faulty = checker.check_adapter_state(state)
     if standing:
         return faulty, [], 0
     merged = (
@@ -193,14 +172,14 @@ def _adapter_findings(
     replicas = standing_replicas(manifests, titles, merged)
     if decision is None:
         answers = placed(manifests, replicas, inputs.world.endpoints)
-        decided = [read_place(item) for answer in answers for item in answer.placements]
+        decided = [checker.read_place(item) for answer in answers for item in answer.placements]
     else:
-        decided = [read_place(manifest.content) for manifest in decision[PLACEMENT_KIND]]
-    state = AdapterState(adapters, [read_host(content) for content in replicas], places)
-    return faulty, check_adapters(state, decided), len(decided)
+        decided = [checker.read_place(manifest.content) for manifest in decision[PLACEMENT_KIND]]
+    state = checker.AdapterState(adapters, [checker.read_host(content) for content in replicas], places)
+    return faulty, checker.check_adapters(state, decided), len(decided)
 
 
-def _about(findings: list[Violation], inputs: Inputs) -> list[Violation]:
+def _about(findings: list[checker.Violation], inputs: Inputs) -> list[checker.Violation]:
     """Leave out what is about deployments of a namespace that was not asked about; pools belong to all."""
     inputs.titles(())  # A namespace that is not there is refused.
     only, pools = inputs.origin.only, {"Overcommit"}
@@ -211,7 +190,7 @@ def _about(findings: list[Violation], inputs: Inputs) -> list[Violation]:
     ]
 
 
-def _section(title: str, findings: list[Violation], fine: str, faults: tuple[str, ...]) -> None:
+def _section(title: str, findings: list[checker.Violation], fine: str, faults: tuple[str, ...]) -> None:
     out = console()
     out.print(title, style="bold")
     if not findings:
@@ -220,19 +199,13 @@ def _section(title: str, findings: list[Violation], fine: str, faults: tuple[str
         out.say(f"  ✗ {escape(line)}", style="red")
 
 
-def _folded(findings: list[Violation]) -> Iterator[str]:
+def _folded(findings: list[checker.Violation]) -> Iterator[str]:
     """A line for each different fault: a pool that is not published is one, whoever is pinned to it."""
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for finding in findings:
         names[finding.rule, finding.message].append(finding.where)
     for (rule, message), where in names.items():
         yield f"{rule} {listed(where)}: {message}"
-
-
-def _as_data(findings: list[Violation]) -> list[dict[str, str]]:
-    return [
-        {"rule": finding.rule, "where": finding.where, "message": finding.message} for finding in findings
-    ]
 
 
 @click.command(cls=Command)
@@ -271,11 +244,15 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
     from_file = _from_file(decision) if decision else None
-    desired = {} if standing else _planned(inputs) if from_file is None else _replicas_of(from_file)
-    decided = [] if standing else decisions(inputs, state, settings or SchedulerConfig(), desired)
+    desired: DesiredReplicas = {}
+    if from_file is not None:
+        desired = by_deployment(manifest.content for manifest in from_file["ModelReplica"])
+    elif not standing:
+        desired = _planned(inputs)
+    decided = [] if standing else decisions(inputs, state, settings or api.SchedulerConfig(), desired)
     of_adapters, misplaced, places = _adapter_findings(inputs, desired, from_file, standing=standing)
-    faulty = [*check_state(state), *of_adapters]
-    violations = _about([*check(state, decided), *misplaced], inputs)
+    faulty = [*checker.check_state(state), *of_adapters]
+    violations = _about([*checker.check(state, decided), *misplaced], inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
         fine = f"{charged} on {clusters}: nothing is overcommitted"
@@ -289,5 +266,9 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
             fine = f"{of}: every placement follows the rules"
             _section("The decision", violations, fine, inputs.faults)
     else:
-        emit(output, answered("Verification", {"state": _as_data(faulty), "decision": _as_data(violations)}))
+        data = {
+            part: [{"rule": row.rule, "where": row.where, "message": row.message} for row in rows]
+            for part, rows in (("state", faulty), ("decision", violations))
+        }
+        emit(output, answered("Verification", data))
     end(inputs.faults, findings=bool(faulty or violations))

@@ -8,6 +8,7 @@ template what each pass does. The kubectl commands that make the changes are pri
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,16 +33,17 @@ _NODES = re.compile(r"(?P<cluster>[^/=]+)/(?P<pool>[^/=]+)=(?P<nodes>[+-]?\d{1,9
 _REPLICAS = re.compile(r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)=(?P<replicas>\d{1,9})")
 
 
+@dataclass(frozen=True)
 class _Pattern(click.ParamType[re.Match[str]]):
     """An option's value of a certain form."""
 
-    def __init__(self, pattern: re.Pattern[str], form: str) -> None:
-        """Take the pattern and how to write it for people."""
-        self.name, self._pattern = form, pattern
+    name: str
+    """The form as people write it."""
+    pattern: re.Pattern[str]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Match[str]:
         """Match the value, or say which form is expected."""
-        match = self._pattern.fullmatch(value) if isinstance(value, str) else None
+        match = self.pattern.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             self.fail(f'expected {self.name}, found "{value}"', param, ctx)
         return match
@@ -59,19 +61,19 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--replicas",
         {
-            "type": _Pattern(_REPLICAS, "NS/NAME=N"),
+            "type": _Pattern("NS/NAME=N", _REPLICAS),
             "shell_complete": Names("ModelDeployment", "="),
             "help": "Want N replicas of a deployment.",
         },
     ),
     (
         "--add-nodes",
-        {"type": _Pattern(_NODES, "CLUSTER/POOL=N"), "help": "Add N nodes to a pool; -N takes some away."},
+        {"type": _Pattern("CLUSTER/POOL=N", _NODES), "help": "Add N nodes to a pool; -N takes some away."},
     ),
     (
         "--taint",
         {
-            "type": _Pattern(_TAINT, "CLUSTER=KEY[=VALUE]:EFFECT"),
+            "type": _Pattern("CLUSTER=KEY[=VALUE]:EFFECT", _TAINT),
             "help": "Taint a cluster, NoSchedule or NoExecute; a '-' at the end takes the taint off.",
         },
     ),

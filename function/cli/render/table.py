@@ -59,7 +59,7 @@ _ACTIONS = {
     "Held": ("held", "yellow"),
     "Dropped": ("dropped", "red"),
 }
-"""What a row's action is called, and its style."""
+"""The word for a row's action, and its style."""
 NARROW = 66
 """Columns of a terminal below which the table of replicas would lose some of its own."""
 _COLUMNS = (("REPLICA", 7), ("CLUSTER", 7), ("INDEX", 5), ("POOLS", 10), ("ACTION", 8), ("WHY", 16))

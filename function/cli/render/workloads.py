@@ -52,7 +52,7 @@ class ReplicaWorkloads:
     request: Request
     response: Response
     assumed: tuple[Assumption, ...] = ()
-    """What had to be assumed of its cluster."""
+    """Facts that its cluster does not state, with the values that were assumed."""
 
     @property
     def name(self) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
 PORT = 8000
 CONVERTED = {"fp8": ["--quantization=fp8"], "fp16": ["--dtype=float16"], "bf16": ["--dtype=bfloat16"]}
-"""What makes the engine convert weights as it loads them; other types need weights that have them."""
+"""Arguments by which the engine converts weights as it loads them; other types need such weights."""
 CACHE = {"fp8": ["--kv-cache-dtype=fp8"]}
 LONGEST_NAME = 57
 """Characters of the name: those of a replica come behind it."""

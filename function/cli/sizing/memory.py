@@ -98,7 +98,7 @@ class Architecture:
     """Inner width of the dense MLP."""
     vocabulary: int
     tied: bool
-    """Whether input and output embeddings are one matrix."""
+    """Input and output embeddings are one matrix."""
     context: int
     """The longest context it was made for; 0 when not told."""
     dtype: str

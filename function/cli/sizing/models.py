@@ -37,7 +37,7 @@ class SizedModel:
     repository: str
     """Where the weights are; empty when it is not known."""
     arguments: tuple[str, ...] = ()
-    """What the engine needs for this model beside the usual."""
+    """Arguments that the engine needs for this model beside the usual ones."""
     published: float = 0.0
     """Billions of parameters as its makers say; 0 when it is not known."""
     source: str = ""

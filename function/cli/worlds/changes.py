@@ -194,18 +194,12 @@ def _patch(at: str, before: Any, after: Any = None) -> list[JsonObject]:
     return [{"op": "test", "path": at, "value": before}, operation]
 
 
-def delete_replica(namespace: str, replica: str) -> str:
-    """Give up a replica; its deployment places another."""
-    return f"kubectl delete {resource('ModelReplica', replica, namespace)}"
-
-
 def move(namespace: str, deployment: str, replica: str) -> Commands:
     """Give up a replica while its deployment is paused, so that it cannot take its old place again."""
     target = resource("ModelDeployment", deployment, namespace)
     pause = f"kubectl annotate {target} {PAUSED_ANNOTATION}=true --overwrite"
-    return Commands(
-        (pause, delete_replica(namespace, replica)), (f"kubectl annotate {target} {PAUSED_ANNOTATION}-",)
-    )
+    delete = f"kubectl delete {resource('ModelReplica', replica, namespace)}"
+    return Commands((pause, delete), (f"kubectl annotate {target} {PAUSED_ANNOTATION}-",))
 
 
 def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:

@@ -57,9 +57,9 @@ class Completed:
     clusters: list[dict[str, Any]] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
     accounting: str | None = None
-    """What is published of pools that do not say how they are charged."""
+    """The accounting of pools that do not say how they are charged."""
     arbitrate: bool = False
-    """Whether clusters say who gives way to replicas that preempt."""
+    """Clusters say who gives way to replicas that preempt."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """Pools whose class is not in the files, by object and field: they do not tell their devices."""
 
@@ -198,14 +198,6 @@ class ChargedClusters:
             here = self._here[_name_of(cluster)]
             document = self._charged[at] = PlainDocument(_with_charges(cluster, here))
         return document
-
-
-def with_charges(clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the clusters with what replicas hold of their pools, where they do not say it themselves."""
-    charged = ChargedClusters(clusters)
-    for replica in replicas:
-        charged.add(replica_api.parse(PlainDocument(replica)))
-    return [document.content for document in charged.documents]
 
 
 def _name_of(cluster: Mapping[str, Any]) -> str:

@@ -44,11 +44,6 @@ class Position:
     below: FieldPath = ()
     """Keys and indexes down to it, where it is a part of an object."""
 
-    @property
-    def number(self) -> int:
-        """Its number among the objects of the file or list, from 1, for an object without a name."""
-        return (self.items[-1] if self.items else self.document) + 1
-
     def locate(self, path: FieldPath) -> tuple[int, int] | None:
         """Return line and column, from 1, of a field or of the nearest above it that is written."""
         documents = _nodes(self.text) if len(self.text) <= LARGEST else ()
@@ -170,11 +165,6 @@ class Manifest:
         return f"{self.file}:{line}" if line else self.file
 
     @property
-    def is_cut(self) -> bool:
-        """Tell whether a snapshot left out of it what no decision reads."""
-        return SNAPSHOT in map_at(self.metadata, "annotations")
-
-    @property
     def stored(self) -> bool:
         """Tell whether a control plane holds it: one that was given a uid was admitted already."""
         return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
@@ -219,7 +209,7 @@ class Manifests:
     step_inputs: list[Manifest] = field(default_factory=list)
     """The inputs of our steps in Compositions, whether or not they count."""
     issues: list[Issue] = field(default_factory=list)
-    """What the API server would say."""
+    """Faults that the API server would report."""
     contradictions: list[Contradiction] = field(default_factory=list)
     """Objects that were left out, because they were read before with other content."""
 

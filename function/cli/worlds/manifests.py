@@ -21,11 +21,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.cli.admission.finding import SELECTOR, FieldPath, Finding
+from function.cli.admission.finding import REQUIRED, RULE, SELECTOR, FieldPath, Finding
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
 from function.cli.text import listed, note, track
-from function.cli.worlds.manifest import Contradiction, Issue, Manifest, Manifests, Position, map_at
+from function.cli.worlds.manifest import SNAPSHOT, Contradiction, Issue, Manifest, Manifests, Position, map_at
 from function.cli.worlds.parsing import parse_documents
 
 if TYPE_CHECKING:
@@ -220,12 +220,7 @@ def objects_of(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
 
 
 SLOW = 3_000_000
-"""Characters of a file that take about a second to read."""
-
-
-def is_slow(text: str) -> bool:
-    """Tell if a text takes long enough to be read that progress is shown from the beginning."""
-    return len(text) > SLOW
+"""Characters of a file that take about a second to read: progress is shown from the beginning."""
 
 
 def _is_read(manifest: Manifest, number: int) -> bool:
@@ -274,7 +269,7 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
     listed_files = [*files]
-    at_once = any(is_slow(text) for _, text in listed_files)
+    at_once = any(len(text) > SLOW for _, text in listed_files)
     manifests = collect(track(objects_of(listed_files), "Reading", at_once=at_once), checked=checked)
     for contradiction in manifests.contradictions:
         manifest = contradiction.manifest
@@ -337,9 +332,10 @@ def issues_of(manifests: Manifests) -> Iterator[Issue]:
             yield Issue(manifest, slip)
         if kind is not None:
             findings = check(manifest.content, kind)
-            yield from (
-                Issue(manifest, item) for item in findings if not (manifest.is_cut and item.by_absence)
-            )
+            if findings and SNAPSHOT in map_at(manifest.metadata, "annotations"):
+                # A snapshot left out of it what no decision reads, and that may be all that is wrong.
+                findings = [item for item in findings if item.code != RULE and item.message != REQUIRED]
+            yield from (Issue(manifest, finding) for finding in findings)
         if manifest.kind == "ModelDeployment":
             yield from (Issue(manifest, finding) for finding in check_selectors(manifest.content, release))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
@@ -40,11 +40,6 @@ class Move:
     replica: str
     origin: str
     target: str
-
-    @property
-    def namespace(self) -> str:
-        """That of its deployment, and of itself."""
-        return self.deployment.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ class Stuck:
     short: int
     message: str
     hints: tuple[str, ...] = ()
-    """What else would let one more in, each tried out, the cheapest first."""
+    """Other changes that would let one more in, each tried out, the cheapest first."""
 
     @classmethod
     def of(cls, planned: Planned) -> Stuck:
@@ -112,33 +107,32 @@ class Upgrade:
 class Resident:
     """An existing replica that could move, because its deployment is in the files."""
 
-    content: dict[str, Any]
     replica: ModelReplica
+    identity: tuple[str, str]
+    """Namespace and name."""
     owner: Manifest
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return identity_of(self.content)
-
-    @property
-    def place(self) -> str:
-        """`cluster/pools`."""
-        return f"{self.replica.cluster}/{'+'.join(self.replica.nodes)}"
-
-    @property
-    def deployment(self) -> str:
-        """`namespace/name` of its deployment."""
-        return f"{self.owner.namespace}/{self.owner.name}"
+    deployment: str
+    """`namespace/name` of its deployment."""
+    place: str
+    """`cluster/pools`."""
 
 
 def advise_one(world: World, starving: Planned, most: int) -> tuple[list[Advice], World]:
     """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
     advices: list[Advice] = []
     while outcome(starving).short:
-        residents = [resident for resident in movable(world) if resident.deployment != starving.title]
-        sets = islice(_sets(residents, _crowded(starving), most), MAX_TRIES)
-        watched = track(sets, f"Trying moves for {starving.manifest.name}")
+        by_cluster: dict[str, list[Resident]] = {cluster: [] for cluster in _crowded(starving)}
+        for resident in movable(world):
+            if resident.replica.cluster in by_cluster and resident.deployment != starving.title:
+                by_cluster[resident.replica.cluster].append(resident)
+        # Of one cluster each, the smallest sets first; within a size, those of the smallest replicas.
+        sets = (
+            moved
+            for size in range(1, most + 1)
+            for there in by_cluster.values()
+            for moved in combinations(there, size)
+        )
+        watched = track(islice(sets, MAX_TRIES), f"Trying moves for {starving.manifest.name}")
         tried = (_try(world, starving, moved) for moved in watched)
         better = next((success for success in tried if success is not None), None)
         if better is None:
@@ -174,7 +168,8 @@ def movable(world: World) -> list[Resident]:
         replica = world.memo.parsed(PlainDocument(content), parse_replica)
         owner = owners.get((replica.namespace, replica.deployment))
         if owner is not None and not replica.deleting and replica.nodes:
-            residents.append(Resident(content, replica, owner))
+            title, place = "/".join(owner.identity), f"{replica.cluster}/{'+'.join(replica.nodes)}"
+            residents.append(Resident(replica, identity_of(content), owner, title, place))
     return sorted(residents, key=lambda resident: (sum(resident.replica.nodes.values()), *resident.identity))
 
 
@@ -182,14 +177,6 @@ def _crowded(planned: Planned) -> list[str]:
     """Clusters where only room is missing for one more."""
     rejections = planned.forecast.rejections_of_another
     return [name for name, rejection in rejections.items() if rejection.reason.short_of_nodes]
-
-
-def _sets(residents: list[Resident], crowded: list[str], most: int) -> Iterator[tuple[Resident, ...]]:
-    """Sets of replicas of one cluster, the smallest sets and the smallest replicas first."""
-    for size in range(1, most + 1):
-        for cluster in crowded:
-            there = [resident for resident in residents if resident.replica.cluster == cluster]
-            yield from combinations(there, size)
 
 
 def _try(world: World, starving: Planned, moved: tuple[Resident, ...]) -> tuple[Advice, World] | None:

@@ -47,7 +47,7 @@ _JSON_START = re.compile(r"\s*(?=\S)")
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT, _MAP, _LIST = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 _ALIAS = re.compile(r"\*(?<![^\s,\[{:?-]\*)[^\s,\[\]{}]")
-"""What may be an alias; only with one can a document hold more values than are written."""
+"""An alias, perhaps; only with one can a document hold more values than are written."""
 
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.
@@ -93,7 +93,11 @@ def _json_documents(text: str) -> list[object]:
     while match := _JSON_START.match(text, place):
         document, place = decoder.raw_decode(text, match.end())
         documents.append(document)
-    _refuse_half_characters(text, documents)
+    if _HALF.search(text):  # JSON can escape half a surrogate pair, and no text can hold it. YAML has none.
+        try:
+            json.dumps(documents, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BadInput("half a surrogate pair is no text") from None
     return documents
 
 
@@ -151,7 +155,9 @@ def _loaded(text: str) -> Iterator[object]:
                 sizes: dict[int, int] = {}
                 expanded += _expanded(node, sizes)
                 written += len(sizes)
-                _refuse_expansion(written, expanded)
+                if expanded - written > ALIASED + ALIASED_PER_VALUE * written:  # Few bytes are little work.
+                    text = f"aliases expand {written} values to {expanded}"
+                    raise BadInput(f"{text}; write them out, or use several files")
             yield loader.construct_document(node)
     finally:
         loader.dispose()
@@ -185,21 +191,6 @@ def _refuse_compact_lists(text: str) -> None:
     long_lines = (line for line in text.splitlines() if len(line) >= 2 * DEEPEST)
     if any(_COMPACT.search(line) for line in long_lines):
         raise BadInput("nested too deeply")
-
-
-def _refuse_half_characters(text: str, document: object) -> None:
-    """Refuse half a surrogate pair, which JSON can escape and no text can hold: YAML refuses it by itself."""
-    if _HALF.search(text):
-        try:
-            json.dumps(document, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise BadInput("half a surrogate pair is no text") from None
-
-
-def _refuse_expansion(written: int, expanded: int) -> None:
-    """Refuse a file whose aliases stand for far more values than it has: few bytes are little work."""
-    if expanded - written > ALIASED + ALIASED_PER_VALUE * written:
-        raise BadInput(f"aliases expand {written} values to {expanded}; write them out, or use several files")
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:

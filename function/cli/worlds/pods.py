@@ -46,7 +46,7 @@ STARTING = 6
 """Words of a command line in which its program is looked for: a shell and an interpreter come before it."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NETWORK = ("rdma", "linkType", "dra.net", "nic.")
-"""What a selector of network devices reads."""
+"""Words that only a selector of network devices has."""
 SPEC: FieldPath = ("spec", "template", "spec")
 _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 """A variable in an argument: as Kubernetes expands it, and as a shell does."""

@@ -240,13 +240,8 @@ class Difference:
     """How the change of its template goes, round by round; empty where that is none."""
     paused: str = ""
     """Why it does not come to an end."""
-    spec_edit: str = ""
-    """What a change of its spec means for replicas that stay where they are; empty where it has none."""
-
-    @property
-    def edit(self) -> str:
-        """The effect of a changed spec, where nothing else is to be said about it."""
-        return "" if self.steps or self.leaving or self.arriving else self.spec_edit
+    edit: str = ""
+    """The effect of a changed spec, where nothing else is to be said about it."""
 
     @property
     def moves(self) -> int:
@@ -349,7 +344,8 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
         leaving = {gone: causes[name].get(gone, NOT_PLACED) for gone in here if gone not in there}
         arriving = [new for new in there if new not in here]
         in_service = anyway.get(name, 0), serving.get(name, 0)
-        rounds, pause, edit = steps.get(name, ()), paused.get(name, ""), edits.get(name, "")
+        rounds, pause = steps.get(name, ()), paused.get(name, "")
+        edit = "" if rounds or leaving or arriving else edits.get(name, "")
         made = Difference(name, *ends, leaving, arriving, in_service, rounds, pause, edit)
         differences.append(made)
     return differences
@@ -425,7 +421,7 @@ class WhatIf:
     bystanders: list[str]
     """Replicas on a drained or deleted cluster whose deployment is not in the files."""
     commands: Commands
-    """What makes the changes, and what takes them back."""
+    """The commands that make the changes, and those that take them back."""
     adapters: list[AdapterDifference] = field(default_factory=list)
     """Empty where there are no adapters."""
 
@@ -439,7 +435,7 @@ class WhatIf:
             "deployments": [difference.as_data for difference in self.differences],
             "notForecast": self.bystanders,
             "commands": self.commands.as_data,
-            "assumptions": self.after.world.notes,
+            "assumptions": list(map(str, self.after.world.assumptions)),
             **({"adapters": [adapter.as_data for adapter in self.adapters]} if self.adapters else {}),
         }
 

@@ -44,7 +44,7 @@ class ParseMemo:
     def __init__(self) -> None:
         """Remember nothing yet."""
         self.shared = Shared()
-        """What deployments that ask for the same have found out about the fleet."""
+        """Answers about the fleet that deployments with equal needs have in common."""
         self._parsed: dict[tuple[int, object], tuple[dict[str, Any], Any]] = {}
 
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
@@ -74,16 +74,11 @@ class World:
     caches: list[dict[str, Any]]
     config: dict[str, Any] | None = None
     assumptions: list[Assumption] = field(default_factory=list)
-    """What had to be assumed."""
+    """Facts that the files do not state, with the values that were assumed."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
-    """What could not be completed, by manifest and field."""
+    """Pools and classes that could not be completed, by object and field."""
     memo: ParseMemo = field(default_factory=ParseMemo)
-    """What was parsed of it."""
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes about assumptions, one line for each cluster."""
-        return list(map(str, self.assumptions))
+    """Objects of it that were parsed."""
 
 
 @dataclass(frozen=True, slots=True)
