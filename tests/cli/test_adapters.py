@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -233,6 +234,19 @@ def test_the_map_has_adapters_on_replicas(tmp_path: Path) -> None:
     )
     assert "<h2>Adapters</h2>" in page
     assert "<h2>Adapters</h2>" not in run("map", write(tmp_path / "g.yaml", running())).out
+
+
+def test_the_picture_has_adapters_on_replicas_and_in_its_legend(tmp_path: Path) -> None:
+    adapters = [adapter("a", OLDER), adapter("b", NEWER, replicas=2)]
+    picture = run("map", write(tmp_path / "f.yaml", [*running(), *adapters]), "-o", "svg").out
+    lines = re.findall(r"<title>(chat-[^<]*)</title>", picture)
+    assert sorted(line.partition(": ")[0] for line in lines) == sorted((EAST, WEST))
+    assert sorted(line.partition(": ")[2] for line in lines) == ["a", "b"]
+    assert 'ml-team/a <tspan class="s">adapter, 1 of 1<' in picture
+    assert 'ml-team/b <tspan class="s x">adapter, 1 of 2<' in picture
+    described = picture.partition("<desc")[2].partition("</desc>")[0]
+    assert f"Adapters on {EAST}: " in described
+    assert "dapter" not in run("map", write(tmp_path / "g.yaml", running()), "-o", "svg").out
 
 
 def test_a_control_plane_is_read_with_its_adapters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

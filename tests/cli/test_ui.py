@@ -23,6 +23,7 @@ from function.cli.ui.view import Look, Tracked, difference, happenings
 from function.cli.worlds.source import Source
 from tests.cli import browser
 from tests.cli.command import run, write
+from tests.cli.test_adapters import EAST, OLDER, WEST, adapter, placement, running
 from tests.support import apiserver, build
 
 if TYPE_CHECKING:
@@ -421,6 +422,69 @@ def test_a_port_that_is_taken_is_named(page: Page) -> None:
         Server("127.0.0.1", page.server.server_address[1], page.follower)
 
 
+def _with_adapters(*places: Plain, loaded: bool = False, **spec: Any) -> list[Plain]:
+    """Two replicas with a slot each, and an adapter."""
+    objects = [*running(), adapter("a", OLDER, **spec), *places]
+    for plain in objects:
+        if loaded and plain["kind"] == "ModelReplica":
+            plain["status"]["adapters"] = [{"name": "a"}]
+    return objects
+
+
+ADAPTERS = [
+    (_with_adapters(), "placing", "Configuring", "a place that does not exist yet"),
+    (_with_adapters(placement("a", EAST)), "starting", "Configuring", "not configured yet"),
+    (_with_adapters(placement("a", EAST), loaded=True), "ready", "FullyScheduled", "it serves"),
+    (_with_adapters(replicas=3), "waiting", "PartiallyScheduled", "there are two replicas"),
+    (_with_adapters(rank=64), "waiting", "NotScheduled", "no replica takes that rank"),
+    (_with_adapters(base={}), "refused", "Malformed", "it cannot be read"),
+    (
+        _drained(_with_adapters(placement("a", EAST)), "east"),
+        "moving",
+        "Replacing",
+        "its replica leaves, and the other takes it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "state", "reason", "why"), ADAPTERS)
+def test_an_adapter_has_a_state_and_its_reason(
+    tmp_path: Path, objects: list[Plain], state: str, reason: str, why: str
+) -> None:
+    with _serving(tmp_path / "fleet.yaml", objects) as page:
+        entries = page.follower.revision.entries
+        said = entries["adapter/ml-team/a"]
+        assert (said["state"], said["reason"]) == (state, reason), why
+        loaded = {
+            (replica.removeprefix("ml-team/"), cluster.removeprefix("cluster/"))
+            for cluster, entry in entries.items()
+            if cluster.startswith("cluster/")
+            for replica, names in entry.get("adapters", {}).items()
+            if names == ["ml-team/a"]
+        }
+        assert loaded == {(replica, cluster) for replica, cluster, _ in said["places"]}
+
+
+def test_a_page_follows_an_adapter_and_says_why(tmp_path: Path) -> None:
+    before = _with_adapters(placement("a", EAST), loaded=True)
+    with _serving(tmp_path / "fleet.yaml", before) as page, page.events() as events:
+        next(events)
+        page.becomes(_with_adapters(placement("a", WEST), loaded=True))
+        _, data = next(events)
+        assert set(data["set"]) == {"adapter/ml-team/a", "cluster/east", "cluster/west"}
+        [moved] = data["happened"]
+        assert (moved["verb"], moved["kind"], moved["deployment"]) == ("moved", "adapter", "ml-team/a")
+        assert moved["text"] == f"{EAST} on east, now {WEST} on west"
+        why = json.loads(page.get("/why?adapter=ml-team/a")[2])
+        printed = run("why", "--adapter", "a", tmp_path / "fleet.yaml", "-o", "json").data
+        assert why == {key: value for key, value in printed.items() if key not in ("apiVersion", "kind")}
+        assert page.get("/why?adapter=none")[0] == 422
+        page.becomes(running())
+        _, data = next(events)
+        assert data["gone"] == ["adapter/ml-team/a"]
+        assert [happening["verb"] for happening in data["happened"]] == ["left", "deleted"]
+
+
 LOADED = "return document.querySelectorAll('.item.cluster').length > 0"
 OPEN = "document.querySelector('%s .item').click()"
 
@@ -453,6 +517,21 @@ def test_in_a_browser_it_follows_a_drain_and_answers(page: Page, tmp_path: Path)
             tab.until("return document.querySelectorAll('#clusters .row i.leaving').length === 1")
             assert tab.run("return document.querySelector('.state').textContent") == "moving"
     assert seen["light"] != seen["dark"]
+
+
+@pytest.mark.e2e
+@browser.needed
+def test_in_a_browser_adapters_are_listed_and_shown_on_replicas(tmp_path: Path) -> None:
+    objects = [*_with_adapters(placement("a", EAST), loaded=True), adapter("b", OLDER, rank=64)]
+    with _serving(tmp_path / "fleet.yaml", objects) as page, browser.browsing(tmp_path / "p") as tab:
+        tab.open(page.server.url)
+        tab.until(LOADED)
+        listed = "return [...document.querySelectorAll('#deployments .item b')].map(e => e.textContent)"
+        assert tab.run(listed) == ["ml-team/b", "ml-team/chat", "ml-team/a"]
+        drawn = tab.run("return document.getElementById('clusters').textContent")
+        assert f"{EAST}: a" in drawn
+        tab.run(OPEN % "#deployments")
+        tab.until("return document.getElementById('body').textContent.includes('adapters.maxRank 64')")
 
 
 KEYS = """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.cli.commands import watch as module
-from function.cli.worlds.settling import LATE, standing
+from function.cli.worlds.settling import LATE, adapter_standing, standing
 from tests.cli.answers import held
-from tests.cli.command import Ran, run
+from tests.cli.command import Ran, completed, run
 from tests.support import apiserver, build
 
 if TYPE_CHECKING:
@@ -237,3 +237,121 @@ def test_ctrl_c_ends_it_as_shells_expect(watched: Watched, monkeypatch: pytest.M
 def test_a_name_that_is_not_there_is_bad_input(watched: Watched) -> None:
     ran = run("watch", "chta", "--kubeconfig", watched.kubeconfig)
     assert (ran.code, 'no ModelDeployment "chta" in context production; did you mean' in ran.err) == (1, True)
+
+
+def _adapter(wanted: int = 1, *, scheduled: bool = True, ready: bool = False) -> Plain:
+    metadata = {"name": "support", "namespace": "ml-team", "generation": 1}
+    states = {"AdapterScheduled": scheduled, "AdapterReady": ready, "Ready": ready}
+    synced = {**build.condition("Synced", status=True), "observedGeneration": 1}
+    listed = [build.condition(kind, status=status) for kind, status in states.items()]
+    spec = {"base": {"deploymentName": "chat"}, "source": "acme/support", "replicas": wanted}
+    status = {"conditions": [synced, *listed]}
+    return {
+        "apiVersion": build.API,
+        "kind": "ModelAdapter",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _place(replica: Plain, *, deleting: bool = False) -> Plain:
+    name = replica["metadata"]["name"]
+    metadata = {"name": f"support-{name}", "namespace": "ml-team"}
+    gone = {"deletionTimestamp": build.CREATED} if deleting else {}
+    spec = {"adapter": "support", "replica": name, "source": "acme/support"}
+    return {
+        "apiVersion": build.API,
+        "kind": "ModelAdapterPlacement",
+        "metadata": metadata | gone,
+        "spec": spec,
+    }
+
+
+def _base(index: int, *, loaded: bool, ready: bool = True) -> Plain:
+    replica = _replica(index, ready=ready)
+    replica["status"]["adapters"] = [{"name": "support"}] if loaded else []
+    return replica
+
+
+LOADED, EMPTY = _base(0, loaded=True), _base(1, loaded=False)
+STATES: list[tuple[Plain, list[Plain], list[Plain], str, bool, str]] = [
+    (_adapter(ready=True), [_place(LOADED)], [LOADED], "ready on east", True, "its replica has it"),
+    (_adapter(), [_place(EMPTY)], [EMPTY], "starting on east: not configured yet", False, "not yet"),
+    (
+        _adapter(ready=True),
+        [_place(_replica(0))],
+        [_base(0, loaded=True, ready=False)],
+        "starting on east: Ready: Tested",
+        False,
+        "the replica is not Ready",
+    ),
+    (_adapter(ready=True), [_place(LOADED, deleting=True)], [LOADED], "leaving on east", False, "it leaves"),
+    (
+        _adapter(ready=True),
+        [_place(_replica(0))],
+        [_replica(0, deleting=True)],
+        "leaving on east",
+        False,
+        "its replica leaves",
+    ),
+    (_adapter(2, ready=True), [_place(LOADED)], [LOADED], "ready on east", False, "two are wanted"),
+]
+
+
+@pytest.mark.parametrize(("adapter", "places", "replicas", "said", "settled", "reason"), STATES)
+def test_an_adapter_settles_when_as_many_replicas_have_it(
+    adapter: Plain, places: list[Plain], replicas: list[Plain], said: str, settled: object, reason: str
+) -> None:
+    other = {**_place(EMPTY), "spec": {"adapter": "other", "replica": EMPTY["metadata"]["name"]}}
+    now = adapter_standing(adapter, [other, *places], replicas)
+    assert [str(place) for place in now.replicas.values()] == [said], reason
+    assert now.is_settled is settled, reason
+
+
+def test_an_adapter_is_watched_until_its_replica_has_it(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that no deployment has is that of an adapter; `--adapter` says so of any."""
+    start = [*watched.table.objects, _adapter(scheduled=False), EMPTY]
+    moments = [
+        [*watched.table.objects, _adapter(), EMPTY, _place(EMPTY)],
+        [*watched.table.objects, _adapter(ready=True), _base(1, loaded=True), _place(EMPTY)],
+    ]
+    for words in (("support",), ("--adapter",), ("support", "--adapter")):
+        steps = iter(moments)
+        monkeypatch.setattr(module, "sleep", lambda _: setattr(watched.table, "objects", next(steps)))  # noqa: B023
+        watched.table.objects = start
+        ran = run("watch", *words, "--kubeconfig", watched.kubeconfig)
+        name = EMPTY["metadata"]["name"]
+        lines = [line.split("  ", 1)[1] for line in ran.out.splitlines()]
+        assert lines[0] == "adapter  wants 1 replica"
+        assert [line for line in lines if line.startswith("replica")] == [
+            f"replica  {name}: starting on east: not configured yet",
+            f"replica  {name}: ready on east",
+        ]
+        assert (ran.code, ran.err) == (0, "settled: 1 of 1 replicas ready\n")
+
+
+def test_an_adapter_and_a_deployment_are_watched_together(watched: Watched) -> None:
+    watched.table.objects = [_deployment(1, **TRUE), LOADED, _adapter(ready=True), _place(LOADED)]
+    ran = watched.run("support")
+    assert (ran.code, ran.err) == (0, "settled: 1 deployment, 1 adapter, 2 of 2 replicas ready\n")
+    assert "ml-team/support (adapter)  replica" in ran.out
+    for line in watched.run("support", "-o", "json").out.splitlines():
+        held(json.loads(line))
+    watched.table.objects = watched.table.objects[:2]
+    assert 'no ModelDeployment "support" in' in watched.run("support").err
+    ran = run("watch", "--adapter", "--kubeconfig", watched.kubeconfig)
+    assert "there is no ModelAdapter in context production" in ran.err
+
+
+def test_an_adapter_that_is_deleted_ends_it(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched.table.objects = [*(before := watched.table.objects), _adapter()]
+    monkeypatch.setattr(module, "sleep", lambda _: setattr(watched.table, "objects", before))
+    ran = run("watch", "support", "--kubeconfig", watched.kubeconfig)
+    assert (ran.code, ran.err) == (2, "ml-team/support (adapter) was deleted\n")
+    assert "adapter  deleted" in ran.out
+    words = ["watch", "--kubeconfig", str(watched.kubeconfig)]
+    watched.table.objects = [*before, _adapter()]
+    assert completed(words, "ml-team/s") == ["ml-team/support"]

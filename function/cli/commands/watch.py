@@ -1,40 +1,61 @@
-"""`watch`: a line for each change of deployments' replicas and conditions, until they have settled.
+"""`watch`: a line for each change of deployments, or adapters, and their replicas, until they have settled.
 
 The control plane is polled with `get` and `list`, as by every other verb; `changes` compares two looks. A
 failure after the first look is said once and the watch goes on. The first one ends the command, as it is
-most likely a wrong name or a missing right. Several deployments are read with two lists a namespace.
+most likely a wrong name or a missing right. Several deployments are read with two lists a namespace, and
+adapters with three.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.group import INTERRUPTED
-from function.cli.live import DEPLOYMENTS, REPLICAS, ControlPlane
+from function.cli.live import ADAPTERS, DEPLOYMENTS, REPLICAS, ControlPlane, identities
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
-from function.cli.text import answered, note, printable
-from function.cli.worlds.inputs import chosen
-from function.cli.worlds.settling import Standing, StateChange, changes, standing
-from function.cli.worlds.source import Source, connect
+from function.cli.text import answered, counted, note, printable
+from function.cli.worlds.inputs import title_of
+from function.cli.worlds.settling import Standing, StateChange, adapter_standing, changes, standing
+from function.cli.worlds.source import Origin, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from function.boundary import JsonObject
 
+DEPLOYMENT, ADAPTER = "ModelDeployment", "ModelAdapter"
+
+
+class Watched(NamedTuple):
+    """A deployment or an adapter: both may have one title."""
+
+    kind: str
+    title: str
+
+    def __str__(self) -> str:
+        """`ml-chat/chat`, or `ml-chat/support (adapter)`."""
+        return self.title if self.kind == DEPLOYMENT else f"{self.title} (adapter)"
+
+    @property
+    def field(self) -> str:
+        """`deployment`, or `adapter`."""
+        return self.kind.removeprefix("Model").lower()
+
 
 @click.command(cls=Command)
-@click.argument("deployments", nargs=-1, metavar="[DEPLOYMENT...]", shell_complete=Names("ModelDeployment"))
+@click.argument("names", nargs=-1, metavar="[DEPLOYMENT...]", shell_complete=Names(DEPLOYMENT, also=ADAPTER))
 @reads_control_plane
+@click.option("--adapter", is_flag=True, help="The names are those of ModelAdapters.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait. [default: no end]")
 @click.option(
     "--interval",
@@ -45,7 +66,13 @@ if TYPE_CHECKING:
 )
 @output_option("text", "json", text="text for people; json: one object on a line for each change.")
 def watch(
-    deployments: tuple[str, ...], source: Source, timeout: float | None, interval: float, output: str
+    names: tuple[str, ...],
+    source: Source,
+    timeout: float | None,
+    interval: float,
+    output: str,
+    *,
+    adapter: bool,
 ) -> None:
     r"""Show each DEPLOYMENT (NAMESPACE/NAME, or NAME) settle: a line for each change, until all have settled.
 
@@ -55,6 +82,9 @@ def watch(
     is some. The control plane is asked again and again, so that what comes and goes between two looks is not
     seen; when it cannot be reached for a while, that is said and the watch goes on.
 
+    A name that only a ModelAdapter has, or any with --adapter, is that of an adapter. It has settled when it
+    is configured on as many replicas as it wants.
+
     Exit codes: 0 settled, 2 not settled within --timeout or deleted, 1 bad input, 130 ended by ctrl-c.
 
     \b
@@ -62,52 +92,87 @@ def watch(
       fleet-scheduler watch ml-chat/chat --timeout 600 && echo serving
       fleet-scheduler watch -n ml-chat --timeout 600
       kubectl fleet watch chat search -o json | jq -r .text
+      kubectl fleet watch support --adapter
     """
-    plane, titles = connect(source, lambda listed, origin: chosen(deployments, listed, origin))
+    plane = ControlPlane(source.target)
+    every = _chosen(
+        plane,
+        Origin(plane.title, source.namespace, plane.namespace),
+        names,
+        ADAPTER if adapter else DEPLOYMENT,
+    )
     until = None if timeout is None else monotonic() + timeout
-    last = dict.fromkeys(titles, Standing())
-    deleted: list[str] = []
+    last = dict.fromkeys(every, Standing())
+    deleted: list[Watched] = []
     try:
         for looks in _looks(plane, last, interval):
-            for title, now in looks.items():
+            for one, now in looks.items():
                 if now is None:
-                    deleted.append(title)
-                    del last[title]
-                    _say(StateChange("Deployment", "", "deleted"), title, titles, output)
+                    deleted.append(one)
+                    del last[one]
+                    _say(StateChange(one.field.title(), "", "deleted"), one, every, output)
                     continue
-                for change in changes(last[title], now):
-                    _say(change, title, titles, output)
-                last[title] = now
+                for change in changes(last[one], now):
+                    _say(change, one, every, output)
+                last[one] = now
             if all(now.is_settled for now in last.values()):
                 if deleted:
-                    _end(f"{', '.join(deleted)} {'was' if len(deleted) == 1 else 'were'} deleted", FINDINGS)
+                    names_of = ", ".join(map(str, deleted))
+                    _end(f"{names_of} {'was' if len(deleted) == 1 else 'were'} deleted", FINDINGS)
                 _end(f"settled: {_summary(last)}", FINE)
             if until is not None and monotonic() >= until:
-                _end(f"not settled after {timeout:g} s: {_unsettled(last, titles)}", FINDINGS)
+                _end(f"not settled after {timeout:g} s: {_unsettled(last, every)}", FINDINGS)
     except KeyboardInterrupt:
-        _end(f"not settled: {_unsettled(last, titles)}", INTERRUPTED)
+        _end(f"not settled: {_unsettled(last, every)}", INTERRUPTED)
 
 
-def _summary(last: Mapping[str, Standing]) -> str:
+def _chosen(plane: ControlPlane, origin: Origin, names: Sequence[str], kind: str) -> list[Watched]:
+    """All that the names mean, each once; without names, all of the kind. Raises BadInput."""
+
+    def titles_of(kind: str) -> list[str]:
+        listed = identities(plane, kind)
+        return sorted(f"{one}/{name}" for one, name in listed if origin.only in ("", one))
+
+    titles, adapters = titles_of(kind), list[str]()
+    named = {name for title in titles for name in (title, title.partition("/")[2])}
+    if kind == DEPLOYMENT and not named.issuperset(names):
+        with suppress(BadInput):  # A role may allow the one kind and not the other.
+            adapters = titles_of(ADAPTER)
+    only_adapters = {name for title in adapters for name in (title, title.partition("/")[2])} - named
+    if not titles and not only_adapters.intersection(names):
+        where = f'namespace "{origin.only}" of {origin.where}' if origin.only else origin.where
+        raise BadInput(f"there is no {kind} in {where}")
+    chosen = [
+        Watched(ADAPTER, title_of(name, adapters, origin, ADAPTER))
+        if name in only_adapters
+        else Watched(kind, title_of(name, titles, origin, kind))
+        for name in names
+    ]
+    return list(dict.fromkeys(chosen)) or [Watched(kind, title) for title in titles]
+
+
+def _summary(last: Mapping[Watched, Standing]) -> str:
     """How many replicas are ready: of the one deployment, or of all together."""
     if len(last) == 1:
         return next(iter(last.values())).summary
+    kinds = Counter(one.field for one in last)
+    nouns = ", ".join(counted(number, noun) for noun, number in kinds.items())
     ready = sum(replica.state == "ready" for now in last.values() for replica in now.replicas.values())
     wanted = sum(now.wanted for now in last.values())
-    return f"{len(last)} deployments, {ready} of {wanted} replicas ready"
+    return f"{nouns}, {ready} of {wanted} replicas ready"
 
 
-def _unsettled(last: Mapping[str, Standing], titles: Sequence[str]) -> str:
-    """Return what is missing; where several are watched, of every deployment that has not settled."""
-    missing = {title: now.unsettled for title, now in last.items() if not now.is_settled}
-    if len(titles) == 1:
+def _unsettled(last: Mapping[Watched, Standing], every: Sequence[Watched]) -> str:
+    """Return what is missing; where several are watched, of each one that has not settled."""
+    missing = {one: now.unsettled for one, now in last.items() if not now.is_settled}
+    if len(every) == 1:
         return next(iter(missing.values()), "")
-    return "".join(f"\n  {title}: {text}" for title, text in missing.items())
+    return "".join(f"\n  {one}: {text}" for one, text in missing.items())
 
 
 def _looks(
-    plane: ControlPlane, watched: Mapping[str, Standing], interval: float
-) -> Iterator[dict[str, Standing | None]]:
+    plane: ControlPlane, watched: Mapping[Watched, Standing], interval: float
+) -> Iterator[dict[Watched, Standing | None]]:
     """Yield the states of what is still watched, None of one that is gone. The first failure is raised."""
     silent = False
     first = True
@@ -125,40 +190,45 @@ def _looks(
         sleep(interval)
 
 
-def _look(plane: ControlPlane, titles: Sequence[str]) -> Iterator[tuple[str, Standing | None]]:
-    """Read each deployment with its replicas: one alone by its name, several by the lists of a namespace."""
-    by_namespace: dict[str, list[str]] = defaultdict(list)
-    for title in titles:
-        namespace, _, name = title.partition("/")
-        by_namespace[namespace].append(name)
-    for namespace, names in by_namespace.items():
-        if len(titles) == 1:
-            content, replicas = plane.deployment(namespace, names[0])
-            yield titles[0], None if content is None else standing(content, replicas)
+def _look(plane: ControlPlane, every: Sequence[Watched]) -> Iterator[tuple[Watched, Standing | None]]:
+    """Read each with its replicas: one deployment alone by its name, all else by the lists of a namespace."""
+    by_namespace: dict[str, list[Watched]] = defaultdict(list)
+    for one in every:
+        by_namespace[one.title.partition("/")[0]].append(one)
+    for namespace, those in by_namespace.items():
+        if len(every) == 1 and every[0].kind == DEPLOYMENT:
+            content, replicas = plane.deployment(namespace, every[0].title.partition("/")[2])
+            yield every[0], None if content is None else standing(content, replicas)
             continue
-        contents = {plain["metadata"]["name"]: plain for plain in plane.objects(DEPLOYMENTS, namespace)}
+        kinds = {one.kind for one in those}
+        read = [*([DEPLOYMENTS] if DEPLOYMENT in kinds else []), *(ADAPTERS if ADAPTER in kinds else ())]
+        listed = {resource.kind: plane.objects(resource, namespace) for resource in (*read, REPLICAS)}
         of_deployment: dict[object, list[JsonObject]] = defaultdict(list)
-        for plain in plane.objects(REPLICAS, namespace):
+        for plain in listed["ModelReplica"]:
             of_deployment[(plain["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL)].append(plain)
-        for name in names:
-            content = contents.get(name)
-            yield (
-                f"{namespace}/{name}",
-                None if content is None else standing(content, of_deployment[name]),
-            )
+        contents = {(kind, plain["metadata"]["name"]): plain for kind in kinds for plain in listed[kind]}
+        for one in those:
+            name = one.title.partition("/")[2]
+            content = contents.get((one.kind, name))
+            if content is None:
+                yield one, None
+            elif one.kind == DEPLOYMENT:
+                yield one, standing(content, of_deployment[name])
+            else:
+                yield one, adapter_standing(content, listed[ADAPTERS[1].kind], listed["ModelReplica"])
 
 
-def _say(change: StateChange, title: str, titles: Sequence[str], output: str) -> None:
+def _say(change: StateChange, one: Watched, every: Sequence[Watched], output: str) -> None:
     """One line, at once: a pipe is read while the watch goes on. Of several, it begins with whose it is."""
     now = datetime.now(tz=UTC)
     if output == "json":
         at = now.isoformat(timespec="milliseconds")
         facts = {"change": change.kind, "name": change.name, "text": change.text}
-        data = {"at": at, "deployment": title, **facts}
-        line = json.dumps(answered("Change", data))
+        kind = "Change" if one.kind == DEPLOYMENT else "AdapterChange"
+        line = json.dumps(answered(kind, {"at": at, one.field: one.title, **facts}))
     else:
         what = f"{change.name}: " if change.name else ""
-        whose = f"{title}  " if len(titles) > 1 else ""
+        whose = f"{one}  " if len(every) > 1 else ""
         line = printable(f"{now.astimezone():%H:%M:%S}  {whose}{change.kind.lower()}  {what}{change.text}")
     click.echo(line)
 

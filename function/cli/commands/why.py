@@ -214,16 +214,7 @@ def _show_adapter(adapter: PlannedAdapter, inputs: Inputs, output: str) -> NoRet
     if output == "tree":
         show_why_adapter(adapter)
     else:
-        data = {
-            "namespace": adapter.manifest.namespace,
-            "name": adapter.manifest.name,
-            "wanted": adapter.wanted,
-            "placed": adapter.total,
-            "conditions": [condition.plain for condition in adapter.forecast.response.conditions],
-            "replicas": [row.plain for row in adapter.forecast.verdicts],
-            "hints": [{"change": text, "unlocks": more} for text, more in adapter.forecast.hints],
-        }
-        emit(output, answered("WhyAdapter", data))
+        emit(output, answered("WhyAdapter", adapter.explained))
     end(inputs.faults, findings=not adapter.forecast.response.conditions[0].status)
 
 

@@ -480,6 +480,14 @@ class PlacedCard:
     card: ClusterCard
     x: int
     y: int
+    adapters: tuple[str, ...]
+    """A line for each replica with adapters: `chat-8aeb6: support, legal`."""
+
+    @property
+    def height(self) -> int:
+        """Pixels of the card."""
+        rows = ROW * len(self.card.pools) + LINE * len(self.adapters)
+        return TOP + rows + (18 if self.card.notes else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +499,7 @@ class Heading:
     y: int
 
 
-COLUMN, ROW, TOP, GAP = 280, 34, 30, 14
+COLUMN, ROW, LINE, TOP, GAP = 280, 34, 16, 30, 14
 COLUMNS = 3
 
 
@@ -505,24 +513,24 @@ def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[PlacedCard], int]:
         headings.append(Heading(region, x, bottoms[column] + 14))
         bottoms[column] += 24
         for card in cards:
-            placed.append(PlacedCard(card, x, bottoms[column]))
-            bottoms[column] += height(card) + GAP
+            # A replica and its adapters are of one namespace, which the legend has.
+            loaded = tuple(
+                f"{replica.partition('/')[2]}: {', '.join(name.partition('/')[2] for name in names)}"
+                for replica, names in fleet.loaded.get(card.name, {}).items()
+            )
+            placed.append(PlacedCard(card, x, bottoms[column], loaded))
+            bottoms[column] += placed[-1].height + GAP
     return headings, placed, max(bottoms)
-
-
-def height(card: ClusterCard) -> int:
-    """Pixels of a card."""
-    return TOP + ROW * len(card.pools) + (18 if card.notes else 0)
 
 
 def svg(fleet: FleetMap) -> str:
     """One picture."""
     headings, placed, bottom = _laid_out(fleet)
-    legend = [
-        *((model.name, model.colour) for model in fleet.models),
-        *((who, colour) for who, colour, _ in fleet.strangers),
+    legend: list[tuple[str, int | None, DeploymentCard | AdapterCard | None]] = [
+        *((model.name, model.colour, model) for model in fleet.models),
+        *((who, colour, None) for who, colour, _ in fleet.strangers),
+        *((adapter.name, None, adapter) for adapter in fleet.adapters),
     ]
-    short = {model.name: model for model in fleet.models}
     return (
         _environment()
         .get_template("fleet.svg.j2")
@@ -531,13 +539,12 @@ def svg(fleet: FleetMap) -> str:
             headings=headings,
             placed=placed,
             legend=legend,
-            models=short,
             bottom=bottom,
             width=GAP + COLUMNS * COLUMN,
             height=bottom + 22 * ((len(legend) + 2) // 3) + 56,
             card_width=COLUMN - GAP,
-            card_height=height,
             row=ROW,
+            line=LINE,
             top=TOP,
             cell=CELL,
         )

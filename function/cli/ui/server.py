@@ -37,7 +37,7 @@ import function.cli.render
 from function.cli.bad_input import BadInput
 from function.cli.ui.view import Entries, Look, difference, happenings, look_at
 from function.cli.worlds.changes import AddNodes, Change, Drain, Replicas
-from function.cli.worlds.inputs import FLEET, Inputs, taken
+from function.cli.worlds.inputs import FLEET, Inputs, taken, title_of
 from function.cli.worlds.settling import explained
 from function.cli.worlds.simulate import forecast_both, settle
 from function.cli.worlds.source import Source, gather
@@ -45,6 +45,7 @@ from function.cli.worlds.source import Source, gather
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.world import Simulation
 
 HERE, MAP = Path(__file__).parent, Path(function.cli.render.__file__).parent
@@ -104,6 +105,7 @@ class Follower:
         self._last = Look()
         self._signature: object = None
         self._read: tuple[Inputs, Simulation] | None = None
+        self._adapters: list[PlannedAdapter] = []
 
     def look(self) -> None:
         """Look once. Raises BadInput when the first look fails; later ones only say so on the page."""
@@ -147,8 +149,13 @@ class Follower:
         with self._computing:
             inputs = taken(manifests, origin, quietly=quietly, needs=FLEET)
             settled = settle(inputs.world)
-            look = look_at(inputs, settled, origin.where)
-            self._signature, self._read = signature, (inputs, settled)
+            adapters: list[PlannedAdapter] = []
+            if manifests["ModelAdapter"]:
+                from function.cli.worlds.adapters import adapters_of  # noqa: PLC0415 - all handlers are needed
+
+                adapters = adapters_of(manifests, inputs.world.endpoints, settled.rounds[0], origin.only)
+            look = look_at(inputs, settled, origin.where, adapters)
+            self._signature, self._read, self._adapters = signature, (inputs, settled), adapters
             return look
 
     def wait(self, number: int, seconds: float) -> Revision:
@@ -171,6 +178,13 @@ class Follower:
             if not plan.forecast.readable:
                 raise BadInput(plan.response.conditions[0].message)
             return {**explained(plan), "summary": plan.forecast.summary}
+
+    def why_adapter(self, title: str) -> dict[str, Any]:
+        """Explain an adapter, as `why --adapter -o json` does. Raises BadInput."""
+        with self._computing:
+            inputs, _ = self._state()
+            by_title = {adapter.title: adapter for adapter in self._adapters}
+            return by_title[title_of(title, [*by_title], inputs.origin, "ModelAdapter")].explained
 
     def whatif(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """Forecast one change, as `whatif -o json` does. Raises BadInput."""
@@ -308,6 +322,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, path.read_bytes(), kind)
         elif target.path == "/events":
             self._stream()
+        elif target.path == "/why" and "adapter" in asked:
+            self._answer(lambda: follower.why_adapter(asked["adapter"]))
         elif target.path == "/why":
             self._answer(lambda: follower.why(asked.get("deployment", "")))
         elif target.path == "/whatif":

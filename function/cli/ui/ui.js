@@ -137,7 +137,8 @@
   /* Clusters: as on the map. */
   const SCALED = 12;
   const devicesOf = (cluster, pool) => (cluster.devices || []).filter(([name]) => name === pool.name);
-  const heightOf = (cluster) => 40 + 18 * cluster.notes.length + cluster.pools.reduce(
+  const loadedOn = (cluster) => Object.entries(cluster.adapters || {});
+  const heightOf = (cluster) => 40 + 18 * cluster.notes.length + 16 * loadedOn(cluster).length + cluster.pools.reduce(
     (sum, pool) => sum + 44 + (devicesOf(cluster, pool).length ? 16 : 0) + (pool.over ? 18 : 0), 0);
 
   const drawPool = (cluster, pool) => {
@@ -161,12 +162,15 @@
   const drawCluster = ({ name, value }) => element("article.cluster", {},
     element("h3", {}, name, element("span.soft", {}, value.region)),
     ...value.notes.map(([, text]) => element("div.note", { title: text }, text)),
-    ...value.pools.map((pool) => drawPool(value, pool)));
+    ...value.pools.map((pool) => drawPool(value, pool)),
+    ...loadedOn(value).map(([replica, names]) => element("div.devices", { title: replica + ": " + names.join(", ") },
+      [replica, ...names].map((one) => one.slice(one.indexOf("/") + 1)).join(", ").replace(", ", ": "))));
 
-  /* Deployments: the most urgent first. */
+  /* Deployments and adapters: the most urgent first. */
   const URGENCY = ["refused", "waiting", "leaving", "moving", "placing", "starting", "ready"];
   const said = (deployment) => deployment.stalled[0] || (["refused", "waiting"].includes(deployment.state) ? "" : deployment.unready[0])
     || deployment.reason + (deployment.message ? ": " + deployment.message : "");
+  const placesOf = (adapter) => (adapter.places.length ? "on " + adapter.places.map(([replica, cluster]) => replica + " (" + cluster + ")").join(", ") : "on no replica");
   const drawDeployment = ({ name, value }) => {
     const swatch = element("i.swatch");
     swatch.className += " " + palette(value.colour);
@@ -175,6 +179,12 @@
       element("div.line", {}, value.placed + " of " + value.wanted + " placed, " + value.ready + " ready" + (value.price ? ", " + value.price : "")),
       element("div.line", { title: said(value) }, said(value)));
   };
+
+  const drawAdapter = ({ name, value }) => element("article.deployment", {},
+    element("h3", { title: name + " (adapter)" }, element("b", {}, name), element("span.soft", {}, "adapter"), element("span.state." + value.state, {}, value.state)),
+    element("div.line", {}, value.placed + " of " + value.wanted + " placed, " + value.ready + " serving, " + value.scheduled),
+    element("div.line", { title: placesOf(value) }, placesOf(value)),
+    value.message ? element("div.line", { title: value.message }, value.reason + ": " + value.message) : null);
 
   const drawChange = ({ value }) => element("article.change", { title: value.text },
     element("div.line", {}, clock(new Date(value.at * 1000)) + "  ", element("b", {}, value.verb), " " + value.deployment),
@@ -218,6 +228,12 @@
       ...titled("Clusters, the nearest miss first", ...bullets(clusters)),
     ];
   };
+  const writeWhyAdapter = (why) => [
+    ...titled("What would help", ...bullets(why.hints.map((hint) => hint.change + ", and " + hint.unlocks + " more"))),
+    ...titled("Conditions", ...bullets(why.conditions.map((one) => one.type + ": " + one.status + ", " + one.reason + (one.message ? ": " + one.message : "")))),
+    ...titled("Replicas of the base", ...bullets(why.replicas.map((one) => one.name + " on " + one.cluster + ": " + one.action + ", " + one.why
+      + (one.slots === undefined ? "" : "; " + one.adapters.length + " of " + one.slots + " slots")))),
+  ];
   const writeWhatIf = (answer) => {
     const changed = answer.deployments.filter((one) => one.changed);
     const worse = changed.filter((one) => one.worse).length;
@@ -226,9 +242,14 @@
         + (one.shortfall ? " (" + one.after.reason + ": " + one.after.message + ")" : "")),
       ...bullets([...one.leaving.map((row) => row.name + " leaves " + row.cluster + ": " + row.why), ...one.arriving.map((row) => row.name + " comes to " + row.cluster)]),
     ]);
+    const places = (answer.adapters || []).filter((one) => one.changed).flatMap((one) => [
+      element("p" + (one.worse ? ".worse" : ""), {}, one.adapter + " (adapter): " + one.before.placed + " of " + one.before.wanted + " placed, then " + one.after.placed + " of " + one.after.wanted),
+      ...bullets([...one.leaving.map((row) => "leaves " + row.name + " on " + row.cluster), ...one.arriving.map((row) => "comes to " + row.name + " on " + row.cluster)]),
+    ]);
     return [
       element("p", {}, answer.changes.join("; ") + ": " + counted(changed.length, "deployment") + " concerned, " + worse + " worse off" + (answer.settles ? "." : "; the fleet does not settle.")),
       ...lines,
+      ...places,
       ...titled("To make the change", element("pre", {}, answer.commands.apply.join("\n"))),
       ...titled("To take it back", element("pre", {}, answer.commands.revert.join("\n"))),
     ];
@@ -246,6 +267,11 @@
       place);
     fill(place, "/why", { deployment: name }, writeWhy);
   };
+  const openAdapter = ({ name, value }) => {
+    const place = answerPlace();
+    show(name + " (adapter)", element("p", {}, value.state + ": " + value.reason + (value.message ? ": " + value.message : "")), element("p", {}, placesOf(value)), place);
+    fill(place, "/why", { adapter: name }, writeWhyAdapter);
+  };
   const openCluster = ({ name, value }) => {
     const place = answerPlace();
     const pools = value.pools.map((pool) => {
@@ -257,17 +283,19 @@
       element("p", {}, value.region + ", " + value.held + " of " + counted(value.nodes, "node") + " held"),
       ...titled("What keeps new replicas away", ...bullets(value.notes.map(([, text]) => text))),
       ...titled("Pools", ...bullets(value.pools.map((pool) => pool.name + ": " + pool.text))),
+      ...titled("Adapters", ...bullets(loadedOn(value).map(([replica, names]) => replica + ": " + names.join(", ")))),
       element("div.ask", {}, element("button", { type: "button", onclick: () => fill(place, "/whatif", { drain: name }, writeWhatIf) }, "What if it were drained?")),
       ...pools, place);
   };
+  const openEntry = (item) => (item.kind === "adapter" ? openAdapter : openDeployment)(item);
   const openChange = ({ value }) => {
-    const deployment = entries.get("deployment/" + value.deployment);
-    if (deployment) openDeployment({ name: value.deployment, value: deployment });
+    const entry = entries.get(value.kind + "/" + value.deployment);
+    if (entry) openEntry({ kind: value.kind, name: value.deployment, value: entry });
   };
 
   const lists = {
     clusters: new List(byId("clusters"), { width: 270, gap: 10, draw: drawCluster, open: openCluster, empty: "No cluster matches." }),
-    deployments: new List(byId("deployments"), { width: 0, gap: 0, draw: drawDeployment, open: openDeployment, empty: "No deployment matches." }),
+    deployments: new List(byId("deployments"), { width: 0, gap: 0, draw: (item) => (item.kind === "adapter" ? drawAdapter : drawDeployment)(item), open: openEntry, empty: "No deployment matches." }),
     changes: new List(byId("changes"), { width: 0, gap: 0, draw: drawChange, open: openChange, empty: "Nothing has changed yet." }),
   };
 
@@ -276,10 +304,11 @@
   const region = byId("region");
   const problems = byId("problems");
   const ofKind = (kind) => [...entries].filter(([key]) => key.startsWith(kind + "/"))
-    .map(([key, value]) => ({ key, name: key.slice(kind.length + 1), value }));
+    .map(([key, value]) => ({ key, kind, name: key.slice(kind.length + 1), value }));
   const byName = (one, other) => (one.name < other.name ? -1 : 1);
   let clusters = [];
   let deployments = [];
+  let adapters = [];
 
   const offerRegions = () => {
     const names = [...new Set(clusters.map(({ value }) => value.region))].sort();
@@ -295,13 +324,15 @@
     const has = (...parts) => !text || parts.join(" ").toLowerCase().includes(text);
     const shown = clusters.filter(({ name, value }) => (!region.value || value.region === region.value)
       && (!problems.checked || value.problems.length)
-      && has(name, ...value.pools.flatMap((pool) => [pool.name, pool.class, ...pool.shares.map(([who]) => who)])));
+      && has(name, ...value.pools.flatMap((pool) => [pool.name, pool.class, ...pool.shares.map(([who]) => who)]), ...loadedOn(value).flatMap(([, names]) => names)));
     lists.clusters.show(shown);
-    const listed = deployments.filter(({ name, value }) => (!problems.checked || ["refused", "waiting"].includes(value.state))
-      && has(name, ...value.replicas.map(([, cluster]) => cluster)));
-    lists.deployments.show(listed);
-    byId("shown").textContent = shown.length === clusters.length && listed.length === deployments.length ? ""
-      : shown.length + " of " + counted(clusters.length, "cluster") + ", " + listed.length + " of " + counted(deployments.length, "deployment");
+    const listed = [...deployments, ...adapters].filter(({ name, value }) => (!problems.checked || ["refused", "waiting"].includes(value.state))
+      && has(name, ...(value.replicas || value.places).map(([, cluster]) => cluster)));
+    const either = (one, other) => URGENCY.indexOf(one.value.state) - URGENCY.indexOf(other.value.state);
+    lists.deployments.show(adapters.length ? listed.sort(either) : listed);
+    const all = counted(deployments.length, "deployment") + (adapters.length ? " and " + counted(adapters.length, "adapter") : "");
+    byId("shown").textContent = shown.length === clusters.length && listed.length === deployments.length + adapters.length ? ""
+      : shown.length + " of " + counted(clusters.length, "cluster") + ", " + listed.length + " of " + all;
   };
 
   const update = () => {
@@ -309,13 +340,15 @@
       .sort((one, other) => (one.value.region === other.value.region ? byName(one, other) : one.value.region < other.value.region ? -1 : 1));
     deployments = ofKind("deployment").map((item) => ({ ...item, height: 74 }))
       .sort((one, other) => URGENCY.indexOf(one.value.state) - URGENCY.indexOf(other.value.state) || byName(one, other));
+    adapters = ofKind("adapter").map((item) => ({ ...item, height: item.value.message ? 94 : 74 })).sort(byName);
     const fleet = entries.get("fleet");
     const sum = (name) => deployments.reduce((total, { value }) => total + value[name], 0);
-    const waiting = deployments.filter(({ value }) => value.state === "waiting").length;
+    const waiting = [...deployments, ...adapters].filter(({ value }) => value.state === "waiting").length;
     byId("where").textContent = fleet.where;
     byId("summary").textContent = counted(clusters.length, "cluster") + ", " + counted(deployments.length, "deployment") + ", "
-      + sum("placed").toLocaleString("en") + " of " + counted(sum("wanted"), "replica") + " placed, " + sum("ready").toLocaleString("en") + " ready, "
+      + (adapters.length ? counted(adapters.length, "adapter") + ", " : "") + sum("placed").toLocaleString("en") + " of " + counted(sum("wanted"), "replica") + " placed, " + sum("ready").toLocaleString("en") + " ready, "
       + fleet.held.toLocaleString("en") + " of " + counted(fleet.nodes, "node") + " held" + (fleet.price ? ", " + fleet.price : "") + ".";
+    byId("listed").textContent = adapters.length ? "Deployments and adapters" : "Deployments";
     byId("waiting").textContent = waiting ? waiting + " waiting" : "";
     offerRegions();
     filter();

@@ -1,4 +1,4 @@
-"""A fleet as entries: one plain value for each cluster and deployment, and for the fleet as a whole.
+"""A fleet as entries: one plain value for each cluster, deployment and adapter, and for the fleet as a whole.
 
 The values are those of the map (`render.fleet_map`), with devices, prices and the state of replicas beside
 them. A page keeps the entries by key, so that a change is sent as the entries that differ. `happenings` says
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api import InferenceCluster, ModelReplica
+from function.api.model import mapping, number
 from function.boundary import PlainDocument
 from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap, draw, tracked_replicas
 from function.cli.text import printable
@@ -19,13 +20,14 @@ from function.cli.worlds.settling import stalled_of, standing, unready_of
 from function.deployment.forecast import read_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned, Simulation, World
 
 Entries = dict[str, Any]
-"""Plain values by key: `fleet`, `cluster/use1`, `deployment/ml/chat`."""
+"""Plain values by key: `fleet`, `cluster/use1`, `deployment/ml/chat`, `adapter/ml/support`."""
 VERBS = {
     "Drained": "drained",
     "Evacuated": "drained",
@@ -58,6 +60,8 @@ class Happening(NamedTuple):
     verb: str
     deployment: str
     text: str
+    kind: str = "deployment"
+    """`deployment`, or `adapter` where that is what `deployment` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,17 @@ class Look:
     """By `namespace/name`."""
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Replicas that have a place, and those that are wanted, by deployment."""
+    adapters: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The same by adapter."""
+    places: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Clusters by adapter and replica."""
 
 
-def look_at(inputs: Inputs, settled: Simulation, where: str) -> Look:
-    """Describe a fleet as it stands, and as it will stand once it has settled."""
+def look_at(inputs: Inputs, settled: Simulation, where: str, adapters: Iterable[PlannedAdapter] = ()) -> Look:
+    """Describe a fleet as it stands, and as it will stand once it has settled.
+
+    `adapters`: as their handler answers on the fleet as it stands.
+    """
     chosen = inputs.titles(())
     picture = draw(inputs.world, settled, chosen)
     now = dict(_tracked(inputs.world, settled))
@@ -88,7 +99,17 @@ def look_at(inputs: Inputs, settled: Simulation, where: str) -> Look:
         standing_replicas = replicas.get(model.name, {})
         entries[f"deployment/{model.name}"] = _deployment(model, plans[model.name], standing_replicas)
     counts = {model.name: (model.placed, model.wanted) for model in picture.models}
-    return Look(_shown(entries), now, counts)
+    places: dict[str, dict[str, str]] = {}
+    adapter_counts: dict[str, tuple[int, int]] = {}
+    for adapter in sorted(adapters, key=lambda adapter: adapter.title):
+        entries[f"adapter/{adapter.title}"] = _adapter(adapter)
+        adapter_counts[adapter.title] = adapter.total, adapter.wanted
+        places[adapter.title] = {replica: cluster for replica, cluster, _ in adapter.places}
+        for replica, cluster in places[adapter.title].items():
+            if f"cluster/{cluster}" in entries:
+                loaded = entries[f"cluster/{cluster}"].setdefault("adapters", {})
+                loaded.setdefault(f"{adapter.manifest.namespace}/{replica}", []).append(adapter.title)
+    return Look(_shown(entries), now, counts, adapter_counts, places)
 
 
 def _shown(value: Any) -> Any:
@@ -157,6 +178,32 @@ def _deployment(model: DeploymentCard, plan: Planned, replicas: dict[str, Tracke
             [name.partition("/")[2], replica.cluster, replica.state, replica.why]
             for name, replica in sorted(replicas.items())
         ],
+    }
+
+
+def _adapter(adapter: PlannedAdapter) -> dict[str, Any]:
+    """Where an adapter is, with the states of a deployment."""
+    scheduled, ready = adapter.forecast.response.conditions
+    if scheduled.reason == "Malformed":
+        state = "refused"
+    elif adapter.total < adapter.wanted:
+        state = "waiting"
+    elif scheduled.reason == "Replacing":
+        state = "moving"
+    elif any(action == "new" for *_, action in adapter.places):
+        state = "placing"
+    else:
+        state = "ready" if ready.status else "starting"
+    said = ready if state in ("placing", "starting") else scheduled
+    return {
+        "wanted": adapter.wanted,
+        "placed": adapter.total,
+        "ready": number(mapping(adapter.forecast.response.status.get("replicas")).get("ready"), 0),
+        "state": state,
+        "reason": said.reason,
+        "message": said.message,
+        "scheduled": scheduled.reason,
+        "places": [list(place) for place in adapter.places],
     }
 
 
@@ -255,7 +302,16 @@ def happenings(before: Look, after: Look) -> Iterator[Happening]:
                 left[replica.deployment].append((name, gone))
     for deployment in sorted({*arrived, *left}):
         yield from _moves(deployment, arrived[deployment], left[deployment])
-    yield from _numbers(before, after)
+    yield from _numbers(before.counts, after.counts)
+    for adapter in sorted({*before.places, *after.places}):
+        had, has = before.places.get(adapter, {}), after.places.get(adapter, {})
+        away = [f"{name} on {cluster}" for name, cluster in had.items() if name not in has]
+        new = [f"{name} on {cluster}" for name, cluster in has.items() if name not in had]
+        verb = "moved" if away and new else "placed" if new else "left"
+        if away or new:
+            text = ", now ".join(", ".join(names) for names in (away, new) if names)
+            yield Happening(verb, adapter, printable(text), "adapter")
+    yield from _numbers(before.adapters, after.adapters, "adapter")
 
 
 def _short(name: str) -> str:
@@ -266,30 +322,32 @@ def _moves(
     deployment: str, arrived: list[tuple[str, Tracked]], left: list[tuple[str, Tracked]]
 ) -> Iterator[Happening]:
     """Pair replicas that leave with those that come: a pair moved."""
-    for number, (name, replica) in enumerate(left):
+    for at, (name, replica) in enumerate(left):
         why = f": {replica.why}" if replica.why else ""
         text = f"{_short(name)} leaves {replica.cluster}"
-        if number < len(arrived):
-            successor, place = arrived[number]
+        if at < len(arrived):
+            successor, place = arrived[at]
             text = f"{_short(name)} on {replica.cluster} moves to {place.cluster} as {_short(successor)}"
-        verb = "moved" if number < len(arrived) and replica.verb in ("gone", "leaving") else replica.verb
+        verb = "moved" if at < len(arrived) and replica.verb in ("gone", "leaving") else replica.verb
         yield Happening(verb, deployment, f"{text}{printable(why)}")
     for name, replica in arrived[len(left) :]:
         yield Happening("placed", deployment, f"{_short(name)} on {replica.cluster}")
 
 
-def _numbers(before: Look, after: Look) -> Iterator[Happening]:
-    for name in sorted({*before.counts, *after.counts}):
-        was, now = before.counts.get(name), after.counts.get(name)
+def _numbers(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], kind: str = "deployment"
+) -> Iterator[Happening]:
+    for name in sorted({*before, *after}):
+        was, now = before.get(name), after.get(name)
         if was is None and now is not None:
-            yield Happening("added", name, f"{now[0]} of {now[1]} replicas placed")
+            yield Happening("added", name, f"{now[0]} of {now[1]} replicas placed", kind)
         elif was is not None and now is None:
-            yield Happening("deleted", name, "the deployment is gone")
+            yield Happening("deleted", name, f"the {kind} is gone", kind)
         elif was is not None and now is not None and was != now:
             missing = max(0, was[1] - was[0]), max(0, now[1] - now[0])
             if was[1] != now[1]:
-                yield Happening("edited", name, f"wants {now[1]} replicas, not {was[1]}")
+                yield Happening("edited", name, f"wants {now[1]} replicas, not {was[1]}", kind)
             if missing[1] > missing[0]:
-                yield Happening("waiting", name, f"{missing[1]} of {now[1]} replicas have no place")
+                yield Happening("waiting", name, f"{missing[1]} of {now[1]} replicas have no place", kind)
             elif missing[0] and not missing[1]:
-                yield Happening("complete", name, f"all {now[1]} replicas have a place")
+                yield Happening("complete", name, f"all {now[1]} replicas have a place", kind)

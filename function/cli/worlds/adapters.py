@@ -77,6 +77,19 @@ class PlannedAdapter:
         return {**head, "conditions": conditions, "replicas": replicas}
 
     @property
+    def explained(self) -> dict[str, Any]:
+        """Why it is where it is, as plain data for `why` and the live page."""
+        return {
+            "namespace": self.manifest.namespace,
+            "name": self.manifest.name,
+            "wanted": self.wanted,
+            "placed": self.total,
+            "conditions": [condition.plain for condition in self.forecast.response.conditions],
+            "replicas": [row.plain for row in self.forecast.verdicts],
+            "hints": [{"change": text, "unlocks": more} for text, more in self.forecast.hints],
+        }
+
+    @property
     def outcome(self) -> dict[str, Any]:
         """Where it ends, as plain data for `whatif`."""
         scheduled = self.forecast.response.conditions[0]

@@ -212,11 +212,6 @@ class Inputs:
         return [title_of(name, inside, self.origin) for name in names] or inside
 
 
-def chosen(names: Iterable[str], titles: list[str], origin: Origin) -> list[str]:
-    """Every deployment that a name means, once; without names, all of them. Raises BadInput."""
-    return list(dict.fromkeys(title_of(name, titles, origin) for name in names)) or titles
-
-
 def title_of(name: str, titles: list[str], origin: Origin, kind: str = "ModelDeployment") -> str:
     """`namespace/name` of the deployment, or another kind, that a name means. Raises BadInput."""
     if not titles:

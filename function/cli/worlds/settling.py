@@ -5,14 +5,17 @@ when there is nothing left to wait for: every wanted replica Ready, none leaving
 all of that about the spec as it is now. A condition may be old: Crossplane says by `Synced`, and by
 `observedGeneration`, whether it has acted on the last edit.
 
+An adapter settles by the same rules (`adapter_standing`): its places stand for replicas.
+
 `plan` and `why` use the same reading for replicas that are not Ready, and their exit codes come from here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from function.api.adapter import read_base, read_placement
 from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
 from function.boundary import JsonObject, PlainDocument
@@ -64,16 +67,20 @@ def obstacle(plain: JsonObject) -> str:
     return next(iter([*of_handler, *(refused[kind] for kind in CROSSPLANE if kind in refused)]), "")
 
 
-DECIDING = (
-    "ReplicasScheduled",
-    "ReplicasReady",
-    "ReplicasUpdated",
-    "ModelCacheResolved",
-    "CapacityRespected",
-)
-"""Conditions that must not be False once a deployment has settled; those it does not have do not matter."""
-NEEDED = DECIDING[:2]
-"""Those it must have."""
+DECIDING = {
+    "Deployment": (
+        "ReplicasScheduled",
+        "ReplicasReady",
+        "ReplicasUpdated",
+        "ModelCacheResolved",
+        "CapacityRespected",
+    ),
+    "Adapter": ("AdapterScheduled", "AdapterReady"),
+}
+"""Conditions that must not be False once one has settled; those it does not have do not matter.
+
+The first two it must have: that all replicas have a place, and that all that have one serve.
+"""
 SYNCED, READY, RESPONSIVE = "Synced", "Ready", "Responsive"
 """Crossplane's own: whether it acted on the spec, whether all that is composed is Ready (an endpoint that is
 not serves nobody), and whether its circuit breaker lets events through (if not, changes are seen late)."""
@@ -124,6 +131,8 @@ class Standing:
     replicas: Mapping[str, Replica] = field(default_factory=dict)
     behind: str = ""
     """Which edit the control plane has not acted on yet, in words."""
+    kind: str = "Deployment"
+    """`Deployment` or `Adapter`."""
 
     @property
     def stalled(self) -> list[str]:
@@ -143,14 +152,14 @@ class Standing:
         states = [replica.state for replica in self.replicas.values()]
         if not self.current or states != ["ready"] * self.wanted:
             return False
-        needed = NEEDED if self.wanted else NEEDED[:1]
+        needed = DECIDING[self.kind][: 2 if self.wanted else 1]
         return not any(map(self._is_false, self._deciding)) and all(map(self._is_true, needed))
 
     @property
     def _deciding(self) -> tuple[str, ...]:
         """Conditions that must not be False. Without a replica, ReplicasReady says so and is."""
-        ours = DECIDING if self.wanted else tuple(name for name in DECIDING if name not in NEEDED[1:])
-        return (*ours, READY)
+        placed, served, *others = DECIDING[self.kind]
+        return (placed, *([served] if self.wanted else []), *others, READY)
 
     def _is_false(self, name: str) -> bool:
         return name in self.conditions and self.conditions[name].status == "False"
@@ -219,11 +228,37 @@ def _replica(plain: JsonObject) -> tuple[str, Replica]:
     return replica.name, Replica(replica.cluster, state, obstacle(plain) if state == "starting" else "")
 
 
+def adapter_standing(
+    adapter: JsonObject, placements: Iterable[JsonObject], replicas: Iterable[JsonObject]
+) -> Standing:
+    """Read what stands of an adapter: each of its places, as far as the replica says that it is there.
+
+    `placements` and `replicas`: of its namespace; those of others are left out.
+    """
+    adapter_name, standing_replicas = mapping(adapter.get("metadata")).get("name"), {}
+    for plain in replicas:
+        standing_replicas[mapping(plain.get("metadata")).get("name")] = plain
+    places = {}
+    for placement in (read_placement(PlainDocument(plain)) for plain in placements):
+        if placement.adapter != adapter_name:
+            continue
+        plain = standing_replicas.get(placement.replica, {})
+        base = read_base(PlainDocument(plain))
+        if placement.terminating or base.terminating or not plain:
+            place = Replica(base.cluster or "a replica that is gone", "leaving")
+        elif base.ready is True and adapter_name in base.configured:
+            place = Replica(base.cluster, "ready")
+        else:
+            place = Replica(base.cluster, "starting", obstacle(plain) or "not configured yet")
+        places[placement.replica] = place
+    return replace(standing(adapter, ()), replicas=places, kind="Adapter")
+
+
 def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     """Yield the changes, replicas first: conditions only sum them up."""
     if before.wanted != after.wanted:
         yield StateChange(
-            "Deployment", "", f"wants {after.wanted} {'replica' if after.wanted == 1 else 'replicas'}"
+            after.kind, "", f"wants {after.wanted} {'replica' if after.wanted == 1 else 'replicas'}"
         )
     for name in sorted({*before.replicas, *after.replicas}):
         was, now = before.replicas.get(name), after.replicas.get(name)

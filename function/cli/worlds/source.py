@@ -14,15 +14,13 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
-from function.cli.live import ADAPTERS, COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target, identities
+from function.cli.live import ADAPTERS, COMPOSITIONS, FLEET, WORKLOADS, ControlPlane, Target
 from function.cli.text import NAMED, note, track
 from function.cli.worlds.changes import Apply
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.cli.worlds.manifests import CONFIGS, issues_of, load, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from function.boundary import JsonObject
 
 
@@ -77,20 +75,6 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     given = {kind for kind in CONFIGS if files[kind]}
     kept = replace(live, by_kind={kind: those for kind, those in live.by_kind.items() if kind not in given})
     return Apply(files, source.files).apply(kept), replace(origin, where=f"{plane.title} and the files")
-
-
-def connect(
-    source: Source, choose: Callable[[list[str], Origin], list[str]]
-) -> tuple[ControlPlane, list[str]]:
-    """Connect, and choose some deployments of those there are, by their titles. Raises BadInput."""
-    plane = ControlPlane(source.target)
-    origin = Origin(plane.title, source.namespace, plane.namespace, plane)
-    listed = identities(plane, "ModelDeployment")
-    titles = [f"{namespace}/{name}" for namespace, name in listed if source.namespace in ("", namespace)]
-    if not titles:
-        where = f'namespace "{source.namespace}" of {plane.title}' if source.namespace else plane.title
-        raise BadInput(f"there is no ModelDeployment in {where}")
-    return plane, choose(sorted(titles), origin)
 
 
 def read_fleet(plane: ControlPlane) -> Manifests:
