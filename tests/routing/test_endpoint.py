@@ -34,10 +34,15 @@ def test_a_url_becomes_a_service_and_its_slice(
     first = ask(url).answer()
     assert first.desired.keys() == {"service"}, "the slice needs the Service's name, which Crossplane gives"
     assert first.desired["service"]["spec"] == {"ports": [{"port": port, "protocol": "TCP"}]}, reason
-    assert first.conditions["RoutingReady"][:2] == (False, "WaitingForBackend")
+    assert first.desired["service"]["metadata"] == {"namespace": "ml-team"}
+    assert not first.status, "no backend before there is one"
+    waiting = (False, "WaitingForBackend")
+    assert first.conditions["RoutingReady"] == (*waiting, "The Service is not observed yet")
     request = applied(ask(url))
     second = request.answer()
+    assert second.conditions["RoutingReady"] == (*waiting, "The EndpointSlice is not observed yet")
     made = second.desired["endpointslice"]
+    assert made["metadata"]["namespace"] == "ml-team"
     assert made["addressType"] == family, reason
     assert made["endpoints"] == [{"addresses": [address], "conditions": {"ready": True}}], reason
     assert made["metadata"]["labels"] == {"kubernetes.io/service-name": "observed-service"}

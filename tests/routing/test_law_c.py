@@ -115,18 +115,36 @@ def test_an_endpoint_that_is_listed_twice_counts_as_one_whatever_the_order() -> 
     assert all(answer.same(answers[0]) for answer in answers)
 
 
-@pytest.mark.parametrize("url", ["http://vllm", "ftp://x.example.com", "http://127.0.0.1"])
-def test_an_invalid_url_keeps_the_service_and_its_slice(url: str) -> None:
+INVALID = [({"url": url}, "InvalidURL") for url in ("http://vllm", "ftp://x.example.com", "http://127.0.0.1")]
+
+
+@pytest.mark.parametrize(("spec", "reason"), [*INVALID, ("x", "Malformed"), ({"url": 3}, "Malformed")])
+def test_an_invalid_url_keeps_the_service_and_its_slice(spec: Any, reason: str) -> None:
     running = settled(AnyRequest(endpoint(backend="")))
     before = running.answer()
-    answer = running.but(composite={**running.composite, "spec": {"url": url}}).answer()
+    answer = running.but(composite={**running.composite, "spec": spec}).answer()
     assert answer.desired.keys() == {"service", "endpointslice"}
     assert answer.desired["service"]["spec"] == before.desired["service"]["spec"], "no address of Kubernetes"
     for field in ("addressType", "endpoints", "ports"):
         assert answer.desired["endpointslice"][field] == before.desired["endpointslice"][field]
     assert answer.status == {"routing": {"backendName": "observed-service"}}
-    assert answer.conditions["RoutingReady"][:2] == (False, "InvalidURL")
+    assert answer.conditions["RoutingReady"][:2] == (False, reason)
+    assert answer.conditions["RoutingReady"][2].endswith("; what is composed stays as it is")
     assert answer.unready
+
+
+def test_what_is_observed_without_its_fields_stays_what_it_was_in_its_namespace() -> None:
+    """Law C 4: the kinds and the namespace are ours to say where an observed object does not."""
+    answer = AnyRequest(endpoint(backend=""), {"service": {}, "endpointslice": {}}).answer()
+    metadata = {"namespace": "ml-team"}
+    assert answer.desired == {
+        "service": {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": []}},
+        "endpointslice": {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": metadata,
+        },
+    }
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", ""])
@@ -138,6 +156,7 @@ def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named(kind: str) ->
     ):
         answer = request.but(observed={key: foreign}).answer()
         assert answer.desired[key]["data"] == {"a": "b"}
+        assert "spec" not in answer.desired[key]
         condition = next(iter(answer.conditions.values()))
         assert condition[:2] == (False, "Malformed")
         assert key in condition[2]
