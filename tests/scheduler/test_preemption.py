@@ -73,7 +73,8 @@ CHAT = preempting("chat")
 CASES = (
     Case("nobody where there is room", (replica("a"), CHAT)),
     Case("the lowest class", (replica("a", 5), replica("b", 1), CHAT), ("b",)),
-    Case("of one class the youngest", (replica("a", second=1), replica("b", second=2), CHAT), ("b",)),
+    Case("of one class the youngest", (replica("b", second=1), replica("a", second=2), CHAT), ("a",)),
+    Case("of class 0 before class 1", (replica("a", 0), replica("b", 1, second=2), CHAT), ("a",)),
     Case(
         "nobody of its own class, so it gives way itself",
         (replica("a", 100), replica("b", 100), CHAT),
@@ -93,6 +94,18 @@ CASES = (
         ),
         (),
         ("chat",),
+    ),
+    Case(
+        "of a deployment as many as the replica spares that spares the fewest",
+        (
+            replica("a", second=1, deployment="d"),
+            replica("b", second=2, spare="0", deployment="d"),
+            replica("c", 5),
+            preempting("chat", nodes={"p": 1}),
+        ),
+        ("c",),
+        (),
+        {"p": 3},
     ),
     Case("nobody of its own deployment", (replica("a", deployment="chat"), replica("b", 5), CHAT), ("b",)),
     Case("one that cannot be read stays", (replica("a", whole=False), replica("b", 5), CHAT), ("b",)),
@@ -155,6 +168,39 @@ CASES = (
         ("chat",),
     ),
     Case(
+        "what gave way to several is spent for the next",
+        (
+            *(replica(name, spare="2", deployment="d") for name in "abc"),
+            *(preempting(name, second=second) for second, name in enumerate(("vip", "chat", "late"))),
+        ),
+        ("b", "c"),
+        ("late",),
+        {"p": 3},
+    ),
+    Case(
+        "who gave way leaves all that it held to the next, and no more",
+        (
+            replica("large", nodes={"p": 2}),
+            *(preempting(name, second=second) for second, name in enumerate(("vip", "chat", "late"))),
+        ),
+        ("large",),
+        ("late",),
+    ),
+    Case(
+        "of those that never were Ready one of class 1 is served before one of class 0",
+        (replica("a", 0, ready=False), replica("b", 1, second=2, ready=False)),
+        (),
+        ("a",),
+        {"p": 1},
+    ),
+    Case(
+        "of those that never were Ready one whose class is not noted is served first",
+        (replica("a", 500, ready=False), replica("b", None, second=2, ready=False)),
+        (),
+        ("a",),
+        {"p": 1},
+    ),
+    Case(
         "of one class the youngest is named first, whatever its name",
         (replica("z", second=1), replica("a", second=2), preempting("chat", nodes={"p": 2})),
         ("a", "z"),
@@ -197,11 +243,17 @@ CASES = (
     Case(
         "to one that reclaims nothing that its own team borrowed",
         (
-            replica("a", guarantee="Borrowed a,c"),
+            replica("a", second=9, guarantee="Borrowed a,c"),
             replica("b", guarantee="Borrowed b"),
             preempting("chat", guarantee="Reclaims a"),
         ),
         ("b",),
+    ),
+    Case(
+        "to one that reclaims nobody for its class",
+        (replica("a", 1), replica("b", 2), preempting("chat", guarantee="Reclaims a")),
+        (),
+        ("chat",),
     ),
     Case(
         "nobody to one that would borrow",
@@ -239,6 +291,45 @@ CASES = (
 def test_who_gives_way(case: Case) -> None:
     victims, yields = outcome(arbitrated(case.sizes, case.standing))
     assert (sorted(victims), yields) == (sorted(case.victims), list(case.yields)), case.reason
+
+
+def test_those_of_several_clusters_are_named_together_by_class_and_by_age() -> None:
+    """One that does not arbitrate names those that never were Ready, too."""
+    clusters = [build.cluster(name, [build.pool("p", 1)]) for name in "abcd"]
+    ledger = Ledger([InferenceCluster.parse(cluster) for cluster in clusters])
+    for cluster, held in (
+        ("a", replica("z", 0, second=1)),
+        ("a", preempting("first")),
+        ("a", replica("late", 1, second=9, ready=False)),
+        ("b", replica("y", 1, second=2)),
+        ("b", preempting("second")),
+        ("b", replica("early", 1, second=8, ready=False)),
+        ("d", replica("w", 1, second=5)),
+        ("d", preempting("third")),
+        ("c", replica("middle", 1, second=6)),
+        ("c", replica("young", 1, second=7, ready=False)),
+    ):
+        ledger.open(held, cluster)
+    made = arbitrate(ledger, {"a", "b", "d"})
+    assert [(victim.replica.name, victim.to.name) for victim in made.victims] == [
+        ("z", "first"),
+        ("w", "third"),
+        ("y", "second"),
+    ]
+    assert [(one.replica.name, one.pool) for one in made.yields] == [
+        ("young", "p"),
+        ("early", "p"),
+        ("late", "p"),
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_each_that_preempts_adds_the_steps_of_a_packing(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, budget = list[int](), preemption.Budget
+    monkeypatch.setattr(preemption, "Budget", lambda steps: made.append(steps) or budget(steps))
+    waiting = [preempting(f"w{index}") for index in range(number)]
+    arbitrated({"p": 1, "q": 1}, [replica("a"), replica("b"), *waiting])
+    assert made == [preemption.PACKING * (1 + number)]
 
 
 # The same by trying every choice, without a ledger.
@@ -443,14 +534,20 @@ def test_the_fewest_are_those_that_one_after_the_other_are_needed() -> None:
     assert spared
 
 
-@pytest.mark.parametrize("needs", [1, 40, 500])
+def test_what_stays_is_looked_for_on_after_those_that_have_to_go() -> None:
+    candidates = [replica(f"r{at}", nodes={"p": nodes}) for at, nodes in enumerate((1, 2, 2, 2))]
+    room = Room(6)
+    assert fewest(candidates, demands, room.charge, room.outcome) == (True, candidates[1:])
+
+
+@pytest.mark.parametrize("needs", [0, 1, 2, 3, 5, 6, 7, 11, 40, 500])
 def test_the_work_of_choosing_grows_with_those_who_go(needs: int) -> None:
     """3,000 candidates took a second for each replica that preempts, and 40 s where it needs a thousand."""
     candidates = [replica(f"r{at}") for at in range(1_000)]
     room = Room(needs)
     way = fewest(candidates, demands, room.charge, room.outcome)
     assert way is not None
-    assert len(way[1]) == needs
+    assert way[1] == candidates[:needs]
     assert room.asked <= 50
     assert room.moved <= 12 * needs
 
