@@ -108,6 +108,34 @@ def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
     assert allowed.answer().reason("EndpointsResolved") == "EndpointUnreadable"
 
 
+NONE = "No ModelEndpoints matched the configured selectors; left out, of namespaces that allowNamespaces does"
+TEXTS: list[tuple[str, list[Plain] | None, str]] = [
+    ("not delivered", None, "The endpoints of spec.endpoints[0] are not delivered yet"),
+    ("another team's alone", [endpoint("c", namespace="team-b")], f"{NONE} not name: team-b/c"),
+    (
+        "one that cannot be read",
+        [unreadable()],
+        "ModelEndpoint ml-team/a cannot be read: spec: expected a map, found a string",
+    ),
+    (
+        "one without a name",
+        [{**endpoint(), "metadata": {"namespace": "ml-team"}}],
+        "ModelEndpoint ml-team/? cannot be read: metadata.name: required, but missing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("doubt", "delivered", "text"), TEXTS, ids=[row[0] for row in TEXTS])
+def test_a_doubt_is_told_with_what_becomes_of_the_route(
+    doubt: str, delivered: list[Plain] | None, text: str
+) -> None:
+    running = settled(request_about(service(), TWO))
+    required = {key: items for key, items in running.required.items() if key != "endpoints-0"}
+    required |= {} if delivered is None else {"endpoints-0": delivered}
+    message = running.but(required=required).answer().conditions["EndpointsResolved"][2]
+    assert message == f"{text}; the route stays as it is", doubt
+
+
 def test_an_endpoint_that_is_listed_twice_counts_as_one_whatever_the_order() -> None:
     twice = [endpoint("a", "http://203.0.113.1/v1"), endpoint("a", "http://203.0.113.2:81/v1")]
     twice.append(endpoint("a", backend=""))
@@ -135,8 +163,12 @@ def test_an_invalid_url_keeps_the_service_and_its_slice(spec: Any, reason: str) 
 
 def test_what_is_observed_without_its_fields_stays_what_it_was_in_its_namespace() -> None:
     """Law C 4: the kinds and the namespace are ours to say where an observed object does not."""
-    answer = AnyRequest(endpoint(backend=""), {"service": {}, "endpointslice": {}}).answer()
     metadata = {"namespace": "ml-team"}
+    api_version = "gateway.networking.k8s.io/v1"
+    kept = request_about(service(), TWO).but(observed={"httproute": {}}).answer().desired
+    route = {"apiVersion": api_version, "kind": "HTTPRoute", "metadata": metadata, "spec": {}}
+    assert kept == {"httproute": route}
+    answer = AnyRequest(endpoint(backend=""), {"service": {}, "endpointslice": {}}).answer()
     assert answer.desired == {
         "service": {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": []}},
         "endpointslice": {

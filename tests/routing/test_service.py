@@ -60,6 +60,17 @@ def test_what_is_required() -> None:
     }
 
 
+@pytest.mark.parametrize("labels", [None, {}, "x", {"app": 3}])
+def test_no_endpoints_are_required_without_labels_to_choose_them(labels: Any) -> None:
+    """A requirement without labels fetches every endpoint of the control plane."""
+    unlabelled = {"selector": {"matchLabels": labels}}
+    answer = request_about(service(unlabelled, group(tier="external"))).answer()
+    assert [requirement["name"] for requirement in answer.requirements] == [
+        "endpoints-1",
+        "inference-gateway",
+    ]
+
+
 PATHS = [
     ({"rewrite": "/ml-team/chat-1/"}, "/ml-team/chat-1/", "the path that the endpoint states"),
     ({"url": "https://api.example.com/v1"}, "/", "the version is part of what clients send"),
@@ -113,6 +124,9 @@ def test_the_address(reason: str, settings: Plain, required: Plain, address: str
     assert answer.status.get("address") == address, reason
     last = request.but(composite=service(address="http://last")).answer()
     assert last.status["address"] == (address or "http://last"), "the last one stays until another is known"
+    for hostile in ("", 3, {"x": "y"}):
+        unreadable = request.but(composite=service(address=hostile)).answer()
+        assert unreadable.status == ({"address": address} if address else {})
 
 
 def test_who_says_the_address_is_required_and_nobody_else() -> None:
@@ -163,6 +177,31 @@ def test_a_gateway_decides_whether_the_route_serves() -> None:
     assert accepted.conditions["RoutingReady"][:2] == (True, "RouteAccepted")
     assert accepted.ready == {"httproute"}
     assert accepted.settled
+
+
+def test_the_gateway_s_word_and_a_backend_make_a_route_ready() -> None:
+    """The texts tell what a route waits for; an answer is settled where it waits for nothing."""
+    none = request_about(service(), [])
+    assert none.answer().conditions["EndpointsResolved"] == (
+        False,
+        "NoEndpoints",
+        "No ModelEndpoints matched the configured selectors",
+    )
+    waiting = (False, "WaitingForEndpoints", "There is no endpoint to route to")
+    assert none.answer().conditions["RoutingReady"] == waiting
+    unready = request_about(service(), [endpoint("a", backend="")])
+    unobserved = (False, "Configuring", "The route is not observed yet")
+    assert unready.answer().conditions["RoutingReady"] == unobserved
+    empty = settled(unready)
+    assert empty.answer().conditions["RoutingReady"] == (False, "Configuring", "The route has no backend yet")
+    assert not empty.answer().settled
+    now = empty.but(required={**empty.required, "endpoints-0": TWO}).answer()
+    assert now.conditions["RoutingReady"][:2] == (True, "RouteAccepted"), "the route of this call has one"
+    serving = settled(request_about(service(), TWO))
+    assert serving.answer().settled
+    undelivered = serving.but(required={"endpoints-0": TWO}).answer()
+    assert all(status for status, *_ in undelivered.conditions.values())
+    assert not undelivered.settled, "who says the address is asked for again"
 
 
 def failover(*ready: str, weights: tuple[int, int] = (1, 1)) -> AnyRequest:
