@@ -10,6 +10,7 @@ import pytest
 
 from function import dispatch, wire
 from function.boundary.memory import Memory, Session
+from function.gateway_api import MAX_REPLACEMENT
 from tests.fuzz.mutate import mutated
 from tests.routing import generate
 from tests.routing.build import applied, config, endpoint, observed, request_about, service, settled
@@ -86,13 +87,24 @@ def test_in_doubt_nothing_new_is_composed(doubt: str, changes: dict[str, Any], r
 
 
 def test_an_endpoint_whose_url_became_invalid_goes_on_taking_requests() -> None:
-    running = settled(request_about(service(), [endpoint("a", rewrite="/a/"), endpoint("b")]))
+    other = endpoint("b", "http://203.0.113.8:8080/v1")
+    running = settled(request_about(service(), [other, endpoint("a", rewrite="/a/")]))
     typo = endpoint("a", "http://vllm", rewrite="/a/")
-    answer = running.but(required={"endpoints-0": [typo, endpoint("b")]}).answer()
+    answer = running.but(required={"endpoints-0": [typo, other]}).answer()
     assert answer.desired["httproute"]["spec"] == running.observed["httproute"]["spec"]
     fresh = request_about(service(), [typo, endpoint("b")]).answer()
     (reference,) = fresh.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
     assert reference["name"] == "svc-b", "nobody knows the port of one that never took any"
+    pathless = running.but(required={"endpoints-0": [endpoint("a", "http://vllm"), other]}).answer()
+    (reference,) = pathless.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
+    assert reference["name"] == "svc-b", "nor the path of one that states none"
+
+
+@pytest.mark.parametrize(("length", "ready"), [(MAX_REPLACEMENT, True), (MAX_REPLACEMENT + 1, False)])
+def test_a_path_longer_than_a_route_takes_is_not_ready(length: int, ready: bool) -> None:  # noqa: FBT001
+    ends = [endpoint("a", rewrite="/".ljust(length, "x")), endpoint("b")]
+    backends = request_about(service(), ends).answer().desired["httproute"]["spec"]["rules"][0]["backendRefs"]
+    assert ("svc-a" in {backend["name"] for backend in backends}) is ready
 
 
 def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
@@ -111,6 +123,11 @@ def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
 NONE = "No ModelEndpoints matched the configured selectors; left out, of namespaces that allowNamespaces does"
 TEXTS: list[tuple[str, list[Plain] | None, str]] = [
     ("not delivered", None, "The endpoints of spec.endpoints[0] are not delivered yet"),
+    (
+        "none of them ready",
+        [*UNREADY],
+        "Matched 2 endpoint(s); 2 waiting for Backend",
+    ),
     ("another team's alone", [endpoint("c", namespace="team-b")], f"{NONE} not name: team-b/c"),
     (
         "one that cannot be read",

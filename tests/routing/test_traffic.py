@@ -27,7 +27,11 @@ CASES: list[tuple[str, list[tuple[int, list[str]]], dict[str, int]]] = [
     ("an empty group gives its share away", [(1, ["a"]), (9, [])], {"a": 1}),
     ("the largest weight stays", [(1_000_000, ["a"]), (1, ["b"])], {"a": 1_000_000, "b": 1}),
     ("beyond it, all are rounded", [(1_000_000, ["a"]), (1, ["b", "c"])], {"a": 1_000_000, "b": 1, "c": 1}),
-]
+    ("but nothing stays nothing", [(1_000_000, ["a"]), (1, ["b", "c"]), (0, ["d"])],
+     {"a": 1_000_000, "b": 1, "c": 1, "d": 0}),
+    ("the last room goes to a group of weight", [(0, [*"abcdef"]), (1, [*"ghijkl"]), (1, [*"mnopqr"])],
+     dict.fromkeys("abcde", 0) | dict.fromkeys("ghijkl", 5) | dict.fromkeys("mnopq", 6)),
+]  # fmt: skip
 
 
 def weighed(groups: list[tuple[int, list[str]]]) -> dict[str, int]:
