@@ -12,7 +12,8 @@ import pytest
 
 from function.api import InferenceCluster, ModelReplica
 from function.api.replica import PriorityNotes
-from function.scheduler.budget import OutOfSteps
+from function.scheduler import preemption
+from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, Rooms
 from function.scheduler.preemption import Arbitration, arbitrate, fewest
@@ -325,11 +326,11 @@ def test_those_of_several_clusters_are_named_together_by_class_and_by_age() -> N
 
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_each_that_preempts_adds_the_steps_of_a_packing(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, budget = list[int](), preemption.Budget
+    made, budget = list[int](), Budget
     monkeypatch.setattr(preemption, "Budget", lambda steps: made.append(steps) or budget(steps))
     waiting = [preempting(f"w{index}") for index in range(number)]
     arbitrated({"p": 1, "q": 1}, [replica("a"), replica("b"), *waiting])
-    assert made == [preemption.PACKING * (1 + number)]
+    assert made == [PACKING * (1 + number)]
 
 
 # The same by trying every choice, without a ledger.
