@@ -111,21 +111,12 @@ class Holding(Model):
             raise ValueError("its nodes are not those of equal replicas")
         return self
 
-    def share(self, holder: str) -> ChargedShare:
-        """Return the share of one holder."""
-        return ChargedShare(holder, self.replicas, self.nodes // self.replicas, self.leaving, self.engines)
-
 
 class NamedHolding(Holding):
     """A share of a holder that is named: a deployment, or a replica that names none."""
 
     deployment: str = ""
     replica: str = ""
-
-    @property
-    def holder(self) -> str:
-        """The key of the holder."""
-        return self.deployment or stray(self.replica)
 
 
 class OtherHoldings(Holding):
@@ -137,7 +128,7 @@ class OtherHoldings(Holding):
     @field_validator("digests")
     @classmethod
     def _digests(cls, digests: str) -> str:
-        if not _are_digests(digests.split(" ")):
+        if any(len(key) != DIGEST for key in digests.split(" ")):
             raise ValueError(f"expected digests of {DIGEST} hex digits with a space between two")
         return digests
 
@@ -162,16 +153,21 @@ class Charged(Model):
 
     @model_validator(mode="after")
     def _is_the_sum(self) -> Charged:
-        if _nodes(self.shares) != self.nodes:
+        if sum(share.replicas * share.nodes for share in self.shares) != self.nodes:
             raise ValueError("nodes: expected the sum of the shares")
         return self
 
     @cached_property
     def shares(self) -> tuple[ChargedShare, ...]:
         """Every share, the named ones first."""
-        named = (share.share(share.holder) for share in self.by)
-        others = (other.share(holder) for other in self.others for holder in other.digests.split(" "))
-        return (*named, *others)
+        holdings: list[tuple[str, Holding]] = [
+            *((share.deployment or stray(share.replica), share) for share in self.by),
+            *((key, other) for other in self.others for key in other.digests.split(" ")),
+        ]
+        return tuple(
+            ChargedShare(key, held.replicas, held.nodes // held.replicas, held.leaving, held.engines)
+            for key, held in holdings
+        )
 
 
 def read_shares(
@@ -189,22 +185,15 @@ def read_shares(
         if not (1 <= replicas <= MAX_COUNT and 1 <= held <= MAX_COUNT) or held % replicas:
             return None
         shares += [ChargedShare(key, replicas, held // replicas, leaving) for key in keys_of]
-    if not all(_are_digests(keys_of) for keys_of, _ in digests):
+    if any(len(key) != DIGEST for keys_of, _ in digests for key in keys_of):
         return None
-    return tuple(shares) if 0 <= nodes <= MAX_NODES and _nodes(shares) == nodes else None
+    total = sum(share.replicas * share.nodes for share in shares)
+    return tuple(shares) if 0 <= nodes <= MAX_NODES and total == nodes else None
 
 
 def counts_devices(shares: Iterable[ChargedShare]) -> bool:
     """Tell whether every share says what its replicas claim."""
     return all(share.engines for share in shares)
-
-
-def _nodes(shares: Iterable[ChargedShare]) -> int:
-    return sum(share.replicas * share.nodes for share in shares)
-
-
-def _are_digests(digests: Iterable[str]) -> bool:
-    return all(len(digest) == DIGEST for digest in digests)
 
 
 def stray(replica: str) -> str:

@@ -160,14 +160,9 @@ class DeclaredCluster(Model):
         return self.metadata.name
 
     @property
-    def is_existing(self) -> bool:
-        """Tell whether the handler itself makes it reachable; another source is an earlier step's work."""
-        return self.spec.cluster.source == EXISTING
-
-    @property
     def existing(self) -> Existing | None:
-        """How it is reached; None for another source."""
-        return self.spec.cluster.existing if self.is_existing else None
+        """How the handler makes it reachable; None for another source, which is an earlier step's work."""
+        return self.spec.cluster.existing if self.spec.cluster.source == EXISTING else None
 
 
 # InferenceCluster as a workload needs it: how to reach it, and what its nodes ask of pods.
@@ -230,16 +225,6 @@ class WorkloadCluster(Model):
     def provider_config(self) -> str:
         """The name of its ClusterProviderConfig; empty while it has none."""
         return self.status.provider_config_ref.name
-
-    @property
-    def scheduling(self) -> Scheduling:
-        """The fields that every pod of the cluster is stamped with."""
-        return self.spec.scheduling
-
-    @property
-    def stack(self) -> Stack:
-        """The stack that turns replicas into pods on the cluster."""
-        return self.spec.stack
 
     @cached_property
     def pools(self) -> dict[str, PoolNodes]:

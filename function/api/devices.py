@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 from weakref import WeakValueDictionary
@@ -218,14 +219,13 @@ COST, COST_EACH = 24, 3_000
 """Bytes that a device list takes, for each byte of its content and for each of its devices."""
 
 
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class SharedDevices:
     """The devices of one content, for as long as a cluster has them."""
 
-    __slots__ = ("__weakref__", "devices", "size")
-
-    def __init__(self, devices: tuple[Device, ...], size: int) -> None:
-        """Take the devices; `size`: the bytes they take."""
-        self.devices, self.size = devices, size
+    devices: tuple[Device, ...]
+    size: int
+    """The bytes they take."""
 
 
 class DeviceList(tuple[Device, ...]):  # noqa: SLOT001 - a tuple with a field has no slots

@@ -92,7 +92,7 @@ class ReplicaPods:
 
 def pods_of(workload: Workload) -> ReplicaPods:
     """Return what a cluster's stack has to run of a ModelReplica."""
-    return ReplicaPods(workload.spec.serving, workload.cache, tuple(map(stack_engine, workload.engines)))
+    return ReplicaPods(workload.spec.serving, workload.cache, tuple(map(stack_engine, workload.spec.engines)))
 
 
 def stack_engine(engine: WorkloadEngine) -> StackEngine:

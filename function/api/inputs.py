@@ -251,11 +251,6 @@ class SchedulerConfig(StepInput):
         """Tell whether some quota is guaranteed: what is held beyond it is borrowed, and given back."""
         return any(quota.guaranteed is not None for quota in self.quotas)
 
-    @property
-    def coordinates(self) -> bool:
-        """Tell whether deployments are asked to respect what the others of the fleet hold or will hold."""
-        return self.overcommit == "Yield" or self.coordination == "GlobalOrder"
-
 
 # WorkloadConfig: the input of the step that turns a ModelReplica into pods. Every field is optional.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
 
@@ -182,30 +183,23 @@ class MemoHolder(Named):
     """An object that what was found out about it lives with, and is forgotten with."""
 
     @cached_property
-    def _caches(self) -> dict[type, object]:
+    def memos(self) -> dict[type, object]:
+        """The memos by kind. They are no part of its value, and deployments that ask alike may share some."""
         return {}
 
     def memo_of(self, kind: type[C]) -> C:
-        """The one cache of a kind that lives as long as this object. It is no part of its value.
+        """The memo of a kind, made where there is none yet.
 
-        Safe for many threads: at worst one of two caches that are made at once is forgotten.
+        Safe for many threads: at worst one of two memos that are made at once is forgotten.
         """
-        cache = self._caches.get(kind)
-        if cache is None:
-            cache = self._caches[kind] = kind()
-        return cast("C", cache)
-
-    def adopt(self, cache: object) -> None:
-        """Take a cache that it shares with others, in the place of its own of that kind."""
-        self._caches[type(cache)] = cache
+        memo = self.memos.get(kind)
+        if memo is None:
+            memo = self.memos[kind] = kind()
+        return cast("C", memo)
 
     def held(self, kind: type[C]) -> C | None:
-        """The cache of a kind, if there is one."""
-        return cast("C | None", self._caches.get(kind))
-
-    def forget(self) -> None:
-        """Empty its caches."""
-        self._caches.clear()
+        """The memo of a kind, if there is one."""
+        return cast("C | None", self.memos.get(kind))
 
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:
@@ -281,18 +275,12 @@ def plain_of(document: Document) -> dict[str, Any]:
         return {}
 
 
+@dataclass(slots=True)
 class Reader:
     """Reads fields of plain values and notes the first that was not what it should be."""
 
-    __slots__ = ("fault",)
-
-    def __init__(self) -> None:
-        self.fault = ""
-
-    @property
-    def whole(self) -> bool:
-        """Tell whether everything could be read."""
-        return not self.fault
+    fault: str = ""
+    """The first field that could not be read, and what was found there; empty while all could."""
 
     def _odd(self, key: str, expected: str, value: object) -> None:
         if self.fault:

@@ -88,19 +88,9 @@ class Reason(Enum):
         return row
 
     @property
-    def doubt(self) -> bool:
-        """Tell whether it says nothing about the pool, only that no answer was reached."""
-        return self.nature is Nature.DOUBT
-
-    @property
     def is_standing(self) -> bool:
         """Tell whether a cluster gives it whatever is placed where: it comes before the gates that count."""
         return self.depth < Reason.MaxReplicasPerCluster.depth
-
-    @property
-    def capacity(self) -> bool:
-        """Tell whether only what is taken stands in the way."""
-        return self.nature is Nature.CAPACITY
 
     @property
     def passes(self) -> bool:
@@ -108,14 +98,9 @@ class Reason(Enum):
         return self.nature in (Nature.CAPACITY, Nature.TRANSIENT)
 
     @property
-    def short_of_nodes(self) -> bool:
-        """Tell whether freed nodes can remove it: one pool is short of them, or all engines together."""
-        return self.capacity and self.level is not Level.CLUSTER
-
-    @property
     def short_pool(self) -> bool:
         """Tell whether one pool is short of something that more nodes would give it."""
-        return self.capacity and self.level is Level.POOL
+        return self.nature is Nature.CAPACITY and self.level is Level.POOL
 
 
 class Gap(NamedTuple):

@@ -139,11 +139,6 @@ class StampedMember:
     requests: tuple[StampedRequest, ...] = ()
     constraints: tuple[StampedConstraint, ...] = ()
 
-    @property
-    def nodes(self) -> int:
-        """Nodes per copy: its pods when it claims a device, else 0."""
-        return self.pods if self.requests else 0
-
 
 @dataclass(frozen=True, slots=True)
 class StampedEngine:
@@ -269,15 +264,6 @@ class ModelReplica(NamedTuple):
         return f"{self.namespace}/{self.deployment or self.name}"
 
 
-def _request(read: Reader, plain: Mapping[str, Any]) -> StampedRequest:
-    return StampedRequest(
-        name=read.text(plain, "name"),
-        device_class=read.text(plain, "deviceClassName"),
-        count=read.number(plain, "count"),
-        selectors=tuple(string(entry.get("cel")) for entry in mappings(plain.get("selectors"))),
-    )
-
-
 def _constraint(plain: Mapping[str, Any]) -> StampedConstraint:
     named = plain.get("requests")
     names = named if isinstance(named, list) else ()
@@ -285,21 +271,20 @@ def _constraint(plain: Mapping[str, Any]) -> StampedConstraint:
 
 
 def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
-    role = read.role(plain)
     return StampedMember(
-        role=role,
+        role=read.role(plain),
         pool=read.given(plain, "nodePoolName"),
         pods=_pods(read, plain),
-        requests=tuple(_request(read, entry) for entry in read.maps(plain, "deviceRequests")),
+        requests=tuple(
+            StampedRequest(
+                name=read.text(entry, "name"),
+                device_class=read.text(entry, "deviceClassName"),
+                count=read.number(entry, "count"),
+                selectors=tuple(string(item.get("cel")) for item in mappings(entry.get("selectors"))),
+            )
+            for entry in read.maps(plain, "deviceRequests")
+        ),
         constraints=tuple(map(_constraint, mappings(plain.get("deviceConstraints")))),
-    )
-
-
-def _engine(read: Reader, plain: Mapping[str, Any]) -> StampedEngine:
-    return StampedEngine(
-        name=read.given(plain, "name"),
-        copies=read.number(plain, "copies"),
-        members=tuple(_member(read, item) for item in read.listed(plain, "members")),
     )
 
 
@@ -353,7 +338,7 @@ def charge(plain: Mapping[str, Any]) -> ModelReplica:
         deployment=read.text(read.map(metadata, "labels"), DEPLOYMENT_LABEL),
         cluster=read.text(spec, "clusterName"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
-        whole=read.whole,
+        whole=not read.fault,
         fault=read.fault,
         nodes=held,
     )
@@ -370,7 +355,14 @@ def parse(document: Document) -> ModelReplica:
     read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     labels, annotations = read.map(metadata, "labels"), read.map(metadata, "annotations")
-    engines = tuple(_engine(read, item) for item in read.listed(spec, "engines"))
+    engines = tuple(
+        StampedEngine(
+            name=read.given(engine, "name"),
+            copies=read.number(engine, "copies"),
+            members=tuple(_member(read, member) for member in read.listed(engine, "members")),
+        )
+        for engine in read.listed(spec, "engines")
+    )
     index = read.text(labels, INDEX_LABEL)
     return ModelReplica(
         name=read.text(metadata, "name"),
@@ -387,7 +379,7 @@ def parse(document: Document) -> ModelReplica:
         alternative=read.text(labels, ALTERNATIVE_LABEL),
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),
         engines=engines,
-        whole=read.whole,
+        whole=not read.fault,
         fault=read.fault,
         nodes=nodes_by_pool(engines),
         preempting=labels.get(PREEMPTING_LABEL) == "true",

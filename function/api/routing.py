@@ -99,11 +99,6 @@ class ModelService(Named):
 
     spec: _Spec
 
-    @property
-    def groups(self) -> tuple[EndpointGroup, ...]:
-        """Its groups of endpoints, as written."""
-        return self.spec.endpoints
-
 
 SERVICE_SHAPE: Shape = {
     "metadata": {"name": None, "namespace": None},

@@ -77,20 +77,18 @@ class PodMetadata(Model):
     @property
     def reserved(self) -> tuple[str, ...]:
         """The keys that a user cannot set."""
-        return tuple(sorted(key for key in {**self.labels, **self.annotations} if _is_reserved(key)))
+        return tuple(
+            sorted(key for key in {**self.labels, **self.annotations} if key.startswith(RESERVED_PREFIXES))
+        )
 
     @property
     def unreserved(self) -> PodMetadata:
         """The metadata without them."""
         labels, annotations = (
-            {key: pairs[key] for key in pairs if not _is_reserved(key)}
+            {key: pairs[key] for key in pairs if not key.startswith(RESERVED_PREFIXES)}
             for pairs in (self.labels, self.annotations)
         )
         return PodMetadata(labels=labels, annotations=annotations)
-
-
-def _is_reserved(key: str) -> bool:
-    return key.startswith(RESERVED_PREFIXES)
 
 
 NAMED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"})
@@ -284,11 +282,6 @@ class WorkloadMember(Model):
     template: PodTemplate
 
     @property
-    def claims(self) -> bool:
-        """Tell whether its pods claim devices."""
-        return bool(self.device_requests)
-
-    @property
     def unreserved(self) -> WorkloadMember:
         """The member without labels and annotations that a user cannot set."""
         if not self.template.metadata.reserved:
@@ -362,11 +355,6 @@ class Workload(MemoHolder):
     spec: WorkloadSpec
 
     @property
-    def engines(self) -> tuple[WorkloadEngine, ...]:
-        """The engines, in their order."""
-        return self.spec.engines
-
-    @property
     def cache(self) -> str:
         """The name of the ModelCache it mounts; empty without one."""
         return self.spec.model_cache_ref.name if self.spec.model_cache_ref else ""
@@ -375,11 +363,6 @@ class Workload(MemoHolder):
     def is_disaggregated(self) -> bool:
         """Tell whether prefill and decode run in engines of their own."""
         return self.spec.serving.mode == "PrefillDecode"
-
-    @cached_property
-    def by_name(self) -> dict[str, WorkloadEngine]:
-        """The engines by name."""
-        return {engine.name: engine for engine in self.engines}
 
 
 def read_workload(document: Document) -> Workload:

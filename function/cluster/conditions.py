@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from function.api.declared_cluster import DeclaredCluster
+from function.api.declared_cluster import EXISTING, DeclaredCluster
 from function.api.model import mapping, plain_of
 from function.api.text import counted, one_line
 from function.boundary import Condition, Request, Resolution, Unreadable
@@ -59,8 +59,8 @@ def cluster_ready(snapshot: ClusterSnapshot, status: dict[str, Any]) -> Conditio
     if not isinstance(cluster, DeclaredCluster):
         text = f"{cluster.message}; everything composed and published stays"
         return _false(CLUSTER_READY, cluster.reason, text)
-    if not cluster.is_existing and "providerConfigRef" not in status:
-        source = cluster.spec.cluster.source
+    source = cluster.spec.cluster.source
+    if source != EXISTING and "providerConfigRef" not in status:
         text = f"Source {source} needs an earlier step of the pipeline that makes the cluster; only Existing"
         return _false(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
     if snapshot.missing and not status.get("gpuPools"):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from function.api import ModelReplica, replica as replica_api
-from function.api.declared_cluster import DeclaredCluster
+from function.api.declared_cluster import EXISTING, DeclaredCluster
 from function.api.fault import Malformed
 from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
@@ -191,7 +191,7 @@ def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
         reason = "InvalidNodePool" if path.startswith("spec.nodePools") else MALFORMED
         reason = SECRET_INVALID if path.startswith("spec.cluster.existing") else reason
         return Doubt(reason, f"The InferenceCluster cannot be read: {error}")
-    if cluster.is_existing and cluster.existing is None:
+    if cluster.spec.cluster.source == EXISTING and cluster.existing is None:
         return Doubt(SECRET_INVALID, "spec.cluster.existing.secretRef is missing: it names the kubeconfig")
     return cluster
 

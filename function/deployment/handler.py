@@ -119,9 +119,9 @@ def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snaps
     except ValueError as error:
         return unreadable(request, requirements.declared(request), str(error))
     config, fault = _config(request)
-    fleets = read_snapshots(
-        request, deployment, reuse, thorough=config.coordinates or bool(config.quotas), shared=shared
-    )
+    # Others' replicas are read whole where it matters to this one what they hold or will hold.
+    coordinates = config.overcommit == "Yield" or config.coordination == "GlobalOrder" or bool(config.quotas)
+    fleets = read_snapshots(request, deployment, reuse, thorough=coordinates, shared=shared)
     is_coordinated = config.coordination == "GlobalOrder" and fleets.whole is not None
     peers = read_peers(request, deployment, reuse, config) if is_coordinated else ListedPeers()
     return Snapshot(request, composite, deployment, config, fault, fleets, peers, optional(request))

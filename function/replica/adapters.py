@@ -47,7 +47,7 @@ _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 
 def room_of(replica: Workload) -> AdapterRoom | None:
     """Return the room of a replica, None where no engine declares any."""
-    return common_room(engine.adapters for engine in replica.engines if engine.adapters is not None)
+    return common_room(engine.adapters for engine in replica.spec.engines if engine.adapters is not None)
 
 
 def adapters_head(replica: Workload, namespace: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def unlisted(
     before = next((observed[key] for key in observed if names.what_of(key) == names.ADAPTERS), None)
     listed, _ = _lists({} if before is None else before.manifest)
     held = _held(replica, placements, listed)
-    engines = sum(engine.adapters is not None for engine in replica.engines)
+    engines = sum(engine.adapters is not None for engine in replica.spec.engines)
     return len(held) - len(_fitting(held, listed, MAX_PRESENT // max(1, engines)))
 
 

@@ -89,13 +89,13 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
 def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     observed = snapshot.observed
     claims = claim_templates(snapshot)
-    if snapshot.cluster.stack == KSERVE:
+    if snapshot.cluster.spec.stack == KSERVE:
         # One service stands for workloads and routing; all else is as it is on our own stack.
         replica = on_kserve(snapshot, claims)
         states = states_on_kserve(replica, observed, was_updated=snapshot.was_updated)
         wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
         return _desired(request, observed, states.values(), wanted, remaining(snapshot, wanted, states))
-    workloads = [engine_workload(snapshot, engine, claims) for engine in snapshot.replica.engines]
+    workloads = [engine_workload(snapshot, engine, claims) for engine in snapshot.replica.spec.engines]
     states = {
         workload.engine.name: engine_state(
             *(workload.engine.name, workload.engine.copies, workload.key, workload.manifest, observed),
@@ -146,10 +146,10 @@ def _beside(
     wanted: dict[str, JsonObject] = {claim.key: claim.resource for claim in claims.values()}
     ports = {
         engine.name: engine_port(snapshot.replica, engine)
-        for engine in snapshot.replica.engines
+        for engine in snapshot.replica.spec.engines
         if engine.adapters is not None
     }
-    if ports and snapshot.cluster.stack != KSERVE:
+    if ports and snapshot.cluster.spec.stack != KSERVE:
         namespace = snapshot.remote_namespace
         key = key_of(names.ADAPTERS, adapters_head(snapshot.replica, namespace), snapshot.observed)
         before = snapshot.observed.get(key)

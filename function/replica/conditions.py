@@ -155,7 +155,7 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     # OwnSelectors of docs/compatibility.md: labels that we select by reach no pod from a user, who is told.
     reserved = [
         f"{key} (engine {engine.name}, {member.role})"
-        for engine in snapshot.replica.engines
+        for engine in snapshot.replica.spec.engines
         for member in engine.members
         for key in member.template.metadata.reserved
     ]
@@ -240,7 +240,7 @@ def results(
     is_deploying = any(item.type == ACCEPTED and item.reason == "Deploying" for item in conditions)
     if isinstance(snapshot, Doubt) or not is_deploying or was == "Deploying":
         return events
-    engines = snapshot.replica.engines
+    engines = snapshot.replica.spec.engines
     images = list(dict.fromkeys(engine.serving.template.container.image for engine in engines))
     text = one_line(f"Composing {listed(images, SHOWN)} on {snapshot.replica.spec.cluster_name}")
     return (Result("NORMAL", "Composing", text), *events)

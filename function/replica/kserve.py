@@ -126,13 +126,13 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     name = names.service_name(replica.name)
     metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
     # Labels and annotations of the service are what KServe passes on to pods, of all engines alike.
-    first, stamps = replica.engines[0].serving.template.metadata, cluster.scheduling
+    first, stamps = replica.spec.engines[0].serving.template.metadata, cluster.spec.scheduling
     labels, annotations = {**first.labels, **stamps.labels}, {**first.annotations, **stamps.annotations}
     given = _stated(PodMetadata(labels=labels, annotations=annotations))
     head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {**metadata, **given}}
     key = key_of(names.SERVICE_KEY, head, snapshot.observed)
     running = mapping(snapshot.observed[key].manifest.get("spec")) if key in snapshot.observed else {}
-    engines = tuple(_engine(snapshot, engine, claims, name, running) for engine in replica.engines)
+    engines = tuple(_engine(snapshot, engine, claims, name, running) for engine in replica.spec.engines)
     model = replica.spec.serving.model
     uri = model.uri if model is not None else ""
     if replica.cache:

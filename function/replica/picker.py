@@ -114,9 +114,9 @@ def configuration(replica: Workload) -> str:
 
     Prefixes are compared in blocks of the size that the engine has: of the decode engine, else of the first.
     """
-    engine = replica.engines[0]
+    engine = replica.spec.engines[0]
     if replica.is_disaggregated:
-        engine = next((engine for engine in replica.engines if engine.phase == "Decode"), engine)
+        engine = next((engine for engine in replica.spec.engines if engine.phase == "Decode"), engine)
     flag = engine.serving.template.container.flag("--block-size", "--page-size")
     shared = _PREFIX_CACHE.format(block_size=number(flag, BLOCK_SIZE, 1_000_000))
     return shared + (_DISAGGREGATED if replica.is_disaggregated else _UNIFIED)
@@ -169,7 +169,7 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
         "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": pool}],
     }
     rules: list[dict[str, Any]] = [rule]
-    if any(engine.adapters is not None for engine in snapshot.replica.engines):
+    if any(engine.adapters is not None for engine in snapshot.replica.spec.engines):
         # A rule without a backend is answered by the gateway: nobody from outside loads weights.
         paths = [f"/{snapshot.replica.namespace}/{replica}{path}" for path in LOADING]
         rules.append({"matches": [gateway_api.prefix_match(path) for path in paths]})
@@ -223,7 +223,7 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str]) -> dic
 
     A checksum of the configuration is part of the pods: they restart when it changes.
     """
-    name, stamps = names.picker_name(snapshot.replica.name), snapshot.cluster.scheduling
+    name, stamps = names.picker_name(snapshot.replica.name), snapshot.cluster.spec.scheduling
     checksum = sha256(text.encode()).hexdigest()
     container = {
         "name": "epp",

@@ -101,7 +101,7 @@ def pod_template(
     `workload` is the name of what runs it, `claim` the name of its claim template ("" when it claims
     nothing), `before` the workload as observed.
     """
-    replica, stamps = snapshot.replica, snapshot.cluster.scheduling
+    replica, stamps = snapshot.replica, snapshot.cluster.spec.scheduling
     serves = member.role != "Worker"
     mounts: list[dict[str, Any]] = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108 - a mount, not our file
     volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
@@ -181,7 +181,7 @@ def _engine_container(
 
 def resources_of(member: WorkloadMember) -> dict[str, Any]:
     """Return what a member's container asks for: its claim, and what the user says besides."""
-    claims = {"claims": [{"name": CLAIM}]} if member.claims else {}
+    claims = {"claims": [{"name": CLAIM}]} if member.device_requests else {}
     return {**claims, **member.template.container.resources.stated}
 
 
@@ -243,7 +243,7 @@ def arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> 
     args, model = list(source.args), snapshot.replica.spec.serving.model
     if not serves or source.command or any(arg == "--model" or arg.startswith("--model=") for arg in args):
         return args
-    if snapshot.replica.cache or snapshot.cluster.stack == KSERVE:
+    if snapshot.replica.cache or snapshot.cluster.spec.stack == KSERVE:
         args.append(f"--model={MODELS}")
     elif model is not None and model.uri.startswith(HUGGING_FACE):
         name, _, revision = model.uri.removeprefix(HUGGING_FACE).partition(":")
@@ -311,7 +311,7 @@ def running_template(member: WorkloadMember, before: ObservedObject | None) -> d
 
 def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the scheduler and the priority that the cluster asks for, where it does."""
-    stamps = snapshot.cluster.scheduling
+    stamps = snapshot.cluster.spec.scheduling
     fields = (("schedulerName", stamps.scheduler_name), ("priorityClassName", stamps.priority_class_name))
     return {key: value for key, value in fields if value}
 

@@ -206,9 +206,9 @@ def _unfit(
         return Doubt("ClusterChanged", one_line(text))
     kinds = {names.what_of(key) for key in observed}
     for stack, composed_there in _OF_STACK.items():
-        if stack != cluster.stack and composed_there & kinds:
+        if stack != cluster.spec.stack and composed_there & kinds:
             # Law C 1: pods of two stacks at once would need the devices twice, so there is no succession.
-            text = f"This replica runs on the stack {stack}, its cluster now has {cluster.stack}"
+            text = f"This replica runs on the stack {stack}, its cluster now has {cluster.spec.stack}"
             text += ": everything is kept as it is; delete the replica to have it placed anew"
             return Doubt("StackChanged", one_line(text))
     in_the_way = obstacle(cluster.spec.dialect, pods_of(replica)) or _relabelled(cluster, replica, observed)

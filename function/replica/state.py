@@ -187,7 +187,7 @@ def _stays(
         users = tuple(states)
         if read.what == names.CLAIM and read.of in states:
             users = (read.of,)
-        elif read.what == names.CLAIM and snapshot.cluster.stack != KSERVE:
+        elif read.what == names.CLAIM and snapshot.cluster.spec.stack != KSERVE:
             users = ()  # The engine is gone, and takes its workload with it.
         return not all(at_rest[name] for name in users)
     if read.what in names.ROUTING:

@@ -50,9 +50,9 @@ def claim_templates(snapshot: ReplicaSnapshot) -> dict[tuple[str, str], ClaimTem
     """Return the template of every member that claims devices, by engine and role."""
     return {
         (engine.name, member.role): _template(snapshot, engine.name, member)
-        for engine in snapshot.replica.engines
+        for engine in snapshot.replica.spec.engines
         for member in engine.members
-        if member.claims
+        if member.device_requests
     }
 
 
@@ -155,9 +155,9 @@ def engine_workload(
     else:
         name = names.deployment_name(replica, engine.name)
     metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
-    if cluster.scheduling.labels:
+    if cluster.spec.scheduling.labels:
         # The cluster's labels stand on the workload too: queues such as Kueue's admit workloads, not pods.
-        metadata["labels"] = dict(cluster.scheduling.labels)
+        metadata["labels"] = dict(cluster.spec.scheduling.labels)
     head = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
     key = key_of(base, head, snapshot.observed)
     before = snapshot.observed.get(key)
@@ -188,7 +188,7 @@ def engine_workload(
             "template": templates[0],
             "progressDeadlineSeconds": config.progress_deadline_seconds,
         }
-        if engine.serving.claims:
+        if engine.serving.device_requests:
             # NoSurge of docs/compatibility.md: a surge pod needs devices that nobody charged, and on a full
             # pool it would wait for them for ever.
             surges = config.rollout == "Surge"
@@ -248,7 +248,7 @@ def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
     The provider copies the data from the control plane, unseen by us: no value of a Secret is in any answer.
     """
     referenced = set()
-    for engine in snapshot.replica.engines:
+    for engine in snapshot.replica.spec.engines:
         for member in engine.members:
             referenced |= {secret.name for secret in member.template.spec.image_pull_secrets}
             for variable in member.template.container.env:

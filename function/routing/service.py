@@ -150,7 +150,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
     except ValueError as error:
         return config, Doubt(MALFORMED, f"The ModelService cannot be read: {error}")
     selections = []
-    for number, group in enumerate(service.groups):
+    for number, group in enumerate(service.spec.endpoints):
         name = f"endpoints-{number}"
         if request.resolution(name) is Resolution.UNRESOLVED:
             return config, Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")

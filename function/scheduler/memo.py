@@ -306,7 +306,7 @@ def fit_memo(deployment: ModelDeployment, steps: int, release: str) -> FitMemo:
     held = deployment.memo_of(FitMemos)
     memo = held.get((steps, release))
     if memo is not None and memo.entries > MOST:
-        deployment.forget()  # What else is remembered may hold devices that nothing charges any more.
+        deployment.memos.clear()  # What else is remembered may hold devices that nothing charges any more.
         held, memo = deployment.memo_of(FitMemos), None
     if memo is None:
         memo = held[steps, release] = FitMemo()
@@ -389,7 +389,7 @@ class Shared:
         if not inputs.selectors.invalid:
             caches = self._caches.setdefault(_question(inputs), caches)
         for cache in caches:
-            inputs.deployment.adopt(cache)
+            inputs.deployment.memos[type(cache)] = cache
 
 
 def _question(inputs: SchedulingInput) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from function.api import Engine, InferenceCluster, Member, Pool, StampedEngine, 
 from function.api.deployment import ReplicaShape
 from function.api.model import KSERVE
 from function.api.ownership import OwnReplica
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import Nature, Reason, Rejection
 from function.boundary import Resolution
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
@@ -99,7 +99,8 @@ def _why(
     verdict = matcher.member(member, pool)
     free = None if isinstance(verdict, Match) else verdict.explained(inputs.evaluations)
     for rejection in (barred, free):
-        if rejection is not None and rejection.reason.doubt:  # Doubt: a selector gave no answer.
+        # Law 2: a selector that gave no answer is doubt, and doubt keeps.
+        if rejection is not None and rejection.reason.nature is Nature.DOUBT:
             return Deviation(None, _described(pool, rejection), answer)
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"

@@ -108,7 +108,7 @@ def misjudged(world: World, _: Answer) -> Iterator[str]:
     inputs, placer = decision.inputs, decision.placer
     for cluster in inputs.fleet.clusters.values() if placer else ():
         among_others = list(placer.on_pools(cluster))
-        inputs.deployment.forget()
+        inputs.deployment.memos.clear()
         by_itself = Placer(inputs, Matcher(inputs), decision.ledger, placer.indices).on_pools(cluster)
         if among_others != list(by_itself):
             yield f"on {cluster.name} other engines fit, or lack something else, than if it stood alone"

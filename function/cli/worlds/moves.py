@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
+from function.api.reasons import Level, Nature
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import track
@@ -176,7 +177,11 @@ def movable(world: World) -> list[Resident]:
 def _crowded(planned: Planned) -> list[str]:
     """Clusters where only room is missing for one more."""
     rejections = planned.forecast.rejections_of_another
-    return [name for name, rejection in rejections.items() if rejection.reason.short_of_nodes]
+    return [
+        name
+        for name, rejection in rejections.items()
+        if rejection.reason.nature is Nature.CAPACITY and rejection.reason.level is not Level.CLUSTER
+    ]
 
 
 def _try(world: World, starving: Planned, moved: tuple[Resident, ...]) -> tuple[Advice, World] | None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
 from function.api.charge import is_anonymous
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import Nature, Reason, Rejection
 from function.api.text import digest
 from function.boundary import JsonObject
 from function.deployment.explain.message import rejection_phrase
@@ -193,7 +193,7 @@ class Survey:
             return ClusterVerdict.Unknown
         if rejection is None:
             return ClusterVerdict.Eligible
-        return ClusterVerdict.Full if rejection.reason.capacity else ClusterVerdict.Rejected
+        return ClusterVerdict.Full if rejection.reason.nature is Nature.CAPACITY else ClusterVerdict.Rejected
 
     def names(self) -> list[str]:
         """Every cluster, those that host replicas first, then those that could, then the nearest misses."""

@@ -25,7 +25,7 @@ from typing import Any
 
 from function.api import InferenceCluster, Pool
 from function.api.names import replica_key
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import Nature, Reason, Rejection
 from function.boundary import JsonObject
 from function.deployment.explain import message
 from function.deployment.explain.clusters import OTHERS, ClusterVerdict, Survey, digests, held_by
@@ -149,7 +149,7 @@ def leaving_row(dropped: Dropped) -> ReplicaRow:
 
 DIGESTS = frozenset({"inputDigest", "decisionDigest"})
 """They change with anything at all."""
-_FULL = frozenset({None, *(reason.name for reason in Reason if reason.capacity)})
+_FULL = frozenset({None, *(reason.name for reason in Reason if reason.nature is Nature.CAPACITY)})
 REPORT_PARTS = ("summary", "replicas", "dropped", "hints", "lint")
 """What is said of the deployment itself. Where it lacks nothing, it is all that matters."""
 
