@@ -126,6 +126,7 @@ def _parse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
 
 
 def _replace(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
+    """Estimate the longest result of a replacement, and the walk through the text."""
     # The fewest characters that are replaced give the longest result: those of a literal, or none.
     text, old, new = given[0].size, given[1].literal, given[2].size
     fewest = len(old) if isinstance(old, str | bytes) else 0
@@ -250,6 +251,7 @@ class _Estimator:
     """The rules, one method for each kind of node; a rule is asked with the sizes of the names in scope."""
 
     def __init__(self, checked: Checked) -> None:
+        """Take what the check found out: estimates depend on the static types only."""
         self.types = checked.types
         self.checked = checked
 

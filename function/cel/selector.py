@@ -85,6 +85,7 @@ NO_MATCH = Outcome("nomatch")
 
 
 def _too_much(limit: int) -> Outcome:
+    """Return the outcome of an evaluation that Kubernetes would have stopped."""
     return Outcome("cost", f"the evaluation costs more than {limit} units")
 
 
@@ -92,6 +93,10 @@ class Program(ABC):
     """An expression, or one term of it, ready to run. Immutable; any number of threads may run it at once."""
 
     def __init__(self, source: str, checked: Checked, root: Node) -> None:
+        """Compile one expression, or one term of a checked one.
+
+        Its own copies of quantities are made only where it can tell their forms apart (`_forms_matter`).
+        """
         self.source = source
         self.release = checked.dialect.release
         self.checked = checked
@@ -107,6 +112,7 @@ class Program(ABC):
 
     @cached_property
     def _paths(self) -> frozenset[ReadPath]:
+        """Find the paths that are read, on first use: only memos and hints need them."""
         return paths(self.checked, self._root)
 
     @cached_property
@@ -116,6 +122,7 @@ class Program(ABC):
 
     @cached_property
     def _projection(self) -> Projection:
+        """Compute once what tells two subjects apart for this expression."""
         return Projection(self.checked.environment, self._paths)
 
     @cached_property
@@ -165,6 +172,7 @@ class Program(ABC):
         return LIMIT - int(frame[BUDGET])
 
     def _frame(self, subject: Subject, limit: int = LIMIT) -> Frame:
+        """Return a fresh frame: the subject, what is left of the budget and of the steps, the slots."""
         owned = subject.owned() if self._forms else subject
         return [owned, limit - self._cost, min(STEPS, limit), *self._slots]
 
@@ -193,19 +201,22 @@ class Conjunct(Program):
     """One of the terms that a selector joins with `&&`."""
 
     def __init__(self, whole: Selector, index: int, root: Node) -> None:
+        """Take one term of a selector, with the text that stands for it alone."""
         super().__init__(whole.source[root.span.start : root.span.end].strip(), whole.checked, root)
         # Not the selector itself, which has its terms: a cycle would stay until the collector comes by.
         self._whole = whole.source
         self._index = index
 
     def _in(self, release: str) -> Program:
-        return _kept(self._whole, self.checked.environment, release).conjuncts()[self._index]
+        """Return the term at the same place: each release has its own tree of the whole."""
+        return _kept(self._whole, self.checked.environment, release).conjuncts[self._index]
 
 
 class Selector(Program):
     """A whole selector."""
 
     def _in(self, release: str) -> Selector:
+        """Return the selector of the same text as another release reads it."""
         return _kept(self.source, self.checked.environment, release)
 
     @property
@@ -214,7 +225,8 @@ class Selector(Program):
         return COMPILED * (len(self.source) + 50) * (1 + len(DIALECTS))
 
     @cached_property
-    def _conjuncts(self) -> tuple[Conjunct, ...]:
+    def conjuncts(self) -> tuple[Conjunct, ...]:
+        """The terms of the top-level `&&`, in order; the whole if there is none."""
         return tuple(Conjunct(self, index, node) for index, node in enumerate(_terms(self._root)))
 
     @cached_property
@@ -247,10 +259,6 @@ class Selector(Program):
         """Return the terms that compare something published with a literal, in order."""
         compared = (comparison(self.checked, term, self.source) for term in _terms(self._root))
         return tuple(term for term in compared if term is not None)
-
-    def conjuncts(self) -> tuple[Conjunct, ...]:
-        """Return the terms of the top-level `&&`, in order; the whole if there is none."""
-        return self._conjuncts
 
 
 def _terms(root: Node) -> list[Node]:
@@ -333,6 +341,10 @@ class OutcomeMemo:
     """
 
     def __init__(self, evaluate: Callable[[Program, Subject], Outcome] | None = None) -> None:
+        """`evaluate` runs a program on a subject where the memo has no outcome.
+
+        The scheduler hands in one that draws on a budget of the whole call.
+        """
         self.evaluated = 0
         self.reused = 0
         self._evaluate = evaluate or Program.evaluate

@@ -51,6 +51,10 @@ class Subject:
         problem: str,
         release: str = "",
     ) -> None:
+        """Take the values, and a key that tells two subjects apart.
+
+        `problem` says why every selector fails on it; `release` is the one of its cluster, "" for any.
+        """
         self.kind = kind
         self.layout = layout
         self.values = values
@@ -62,9 +66,11 @@ class Subject:
         self.digest = hash(self.key)
 
     def __hash__(self) -> int:
+        """Return what was computed once: a subject is looked up at every evaluation."""
         return self.digest
 
     def __eq__(self, other: object) -> bool:
+        """Tell whether the API said the same of both, for the same release."""
         return isinstance(other, Subject) and self.key == other.key
 
     @property
@@ -176,6 +182,7 @@ def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> S
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
+    """Return domain and name; a name without a domain is in the domain of its driver (cel.md)."""
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
 
@@ -189,22 +196,27 @@ class _Binder:
     """Collects the values of one subject. The first value that cannot be converted is the one it reports."""
 
     def __init__(self) -> None:
+        """Start with nothing. The first problem that comes up is kept."""
         self.values: dict[ReadPath, Value] = {}
         self.content: dict[ReadPath, Hashable] = {}
         self.problem = ""
 
     def put(self, path: ReadPath, value: Value) -> None:
+        """Put a value that is hashable as it is."""
         self.values[path] = value
         self.content[path] = value
 
     def subject(self, kind: str, layout: Layout) -> Subject:
+        """Return what was put together."""
         return Subject(kind, layout, self.values, self.content, self.problem)
 
     def attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Put attributes in the order of their names, so that the first problem is always the same."""
         for name, attribute in sorted(attributes.items()):
             self.attribute(("attributes", name), name, attribute)
 
     def attribute(self, path: ReadPath, name: str, attribute: Any) -> None:
+        """Put one typed attribute; one that cannot be converted is a problem of the whole subject."""
         try:
             kind, given = _given(attribute)
             self.values[path] = _converted(kind, given)
@@ -213,6 +225,7 @@ class _Binder:
             self.problem = self.problem or f"attribute {name}: {error}"
 
     def capacity(self, path: ReadPath, name: str, amount: Any) -> None:
+        """Put one capacity as a Quantity; one that is none is a problem of the whole subject."""
         value = amount.get("value") if isinstance(amount, dict) else amount
         # A quantity may be written as a number in YAML; the API server makes a text of it.
         if not isinstance(value, str | int) or isinstance(value, bool):
@@ -245,6 +258,7 @@ def _given(attribute: Any) -> tuple[str, Any]:
 
 
 def _converted(kind: str, given: Any) -> Value:
+    """Return a list of scalars for the plural types, a scalar for the others."""
     if kind not in LISTS:
         return _scalar(kind, given)
     if not isinstance(given, list):

@@ -20,6 +20,7 @@ selector. The others are of one evaluation; they differ in what absorbs them:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 CARET_WINDOW = 120
@@ -30,6 +31,7 @@ class Mistake(Exception):
     """A mistake in the text of a selector, at a character offset."""
 
     def __init__(self, message: str, at: int) -> None:
+        """`at` counts characters of the source."""
         super().__init__(message)
         self.message = message
         self.at = at
@@ -42,6 +44,7 @@ class CompileError(Exception):
     """
 
     def __init__(self, message: str, source: str, at: int) -> None:
+        """Find line and column of an offset into the source."""
         before = source[:at]
         self.message = message
         self.source = source
@@ -115,6 +118,7 @@ class Duration:
     __slots__ = ("nanos",)
 
     def __init__(self, nanos: int) -> None:
+        """Raises EvaluationError beyond 64 bits of nanoseconds."""
         if not is_int64(nanos):
             raise EvaluationError("integer overflow")
         self.nanos = nanos
@@ -129,19 +133,18 @@ class Timestamp:
     __slots__ = ("nanos", "offset")
 
     def __init__(self, nanos: int, offset: int = 0) -> None:
+        """`offset` is in seconds. Raises EvaluationError outside the years 1 to 9999."""
         if not TIMESTAMP_MIN <= nanos <= TIMESTAMP_MAX:
             raise EvaluationError("timestamp overflow")
         self.nanos = nanos
         self.offset = offset
 
 
+@dataclass(eq=False, slots=True)
 class TypeValue:
-    """The result of `type(x)`."""
+    """The result of `type(x)`. Two are equal by name, which `operators.equal` looks at."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
 class Optional:
@@ -150,6 +153,7 @@ class Optional:
     __slots__ = ("fails", "present", "unread")
 
     def __init__(self, value: Value = None, *, present: bool = True, fails: str = "") -> None:
+        """`fails` is the message of the error that reading the value raises."""
         self.present = present
         self.fails = fails
         self.unread = value
@@ -180,6 +184,7 @@ class Map:
     def __init__(
         self, entries: dict[Value, tuple[Value, Value]], default: Value = None, *, of_texts: bool = False
     ) -> None:
+        """`entries` are keyed by `normal_key`; a reader of the map finds its own key beside the value."""
         self.entries = entries
         self.default = default
         self.of_texts = of_texts
@@ -213,6 +218,7 @@ class Map:
         return (key, self.default) if entry is None and self.default is not None else entry
 
     def __len__(self) -> int:
+        """Return the number of entries; the default does not count."""
         return len(self.entries)
 
 

@@ -90,7 +90,7 @@ def _terms(selector: Selector) -> Iterator[tuple[Conjunct, Comparison | None]]:
     """Every term of a selector with the comparison it is, if it is one: the one that stands inside of it."""
     end = 0
     comparisons = selector.comparisons()
-    for term in selector.conjuncts():
+    for term in selector.conjuncts:
         start = selector.source.index(term.source, end)
         end = start + len(term.source)
         inside = (compared for compared in comparisons if start <= compared.start < end)

@@ -56,6 +56,6 @@ def evaluated(selector: Selector, source: str) -> str:
     assert (outcome.message == "") == (outcome.kind in ("match", "nomatch")), source
     assert 0 <= (selector.estimate() or 0) < 2**64, source
     assert outcome.kind == "cost" or selector.cost(DEVICE) <= LIMIT, source
-    for conjunct in selector.conjuncts():
+    for conjunct in selector.conjuncts:
         assert conjunct.evaluate(DEVICE).kind in OUTCOMES, source
     return outcome.kind

@@ -77,7 +77,7 @@ def test_a_subject_that_says_its_release_is_read_by_it() -> None:
     assert selector.evaluate(device).kind == "match"
     assert selector.evaluate(device.read_by("1.36")).kind == "match"
     assert selector.evaluate(device.read_by("1.37")).kind == "error"
-    assert selector.conjuncts()[0].evaluate(device.read_by("1.37")).kind == "error"
+    assert selector.conjuncts[0].evaluate(device.read_by("1.37")).kind == "error"
     newer = compile_device(QUOTED, "1.37").evaluate(device.read_by("1.36"))
     assert newer.kind == "error"
     assert newer.message.startswith("Kubernetes 1.36 refuses this selector: ")

@@ -104,7 +104,7 @@ def test_conjuncts_are_the_terms_as_written() -> None:
     selector = compile_device(
         f"{A}.architecture == 'Hopper' &&\n ({A}.index > 1 && has({A}.x)) && (true || false)"
     )
-    terms = selector.conjuncts()
+    terms = selector.conjuncts
     assert [term.source for term in terms] == [
         f"{A}.architecture == 'Hopper'",
         f"{A}.index > 1",
@@ -113,16 +113,16 @@ def test_conjuncts_are_the_terms_as_written() -> None:
     ]
     assert [term.evaluate(bound(H200)).kind for term in terms] == ["match", "match", "nomatch", "match"]
     assert terms[0].reads == {Reference("attribute", GPU, "architecture")}
-    assert selector.conjuncts() is terms
+    assert selector.conjuncts is terms
 
 
 def test_a_selector_without_terms_is_its_own() -> None:
-    (term,) = compile_device("true || false").conjuncts()
+    (term,) = compile_device("true || false").conjuncts
     assert term.source == "true || false"
 
 
 def test_a_term_under_bind_is_not_taken_apart() -> None:
-    assert len(compile_device("cel.bind(x, true, x && x)").conjuncts()) == 1
+    assert len(compile_device("cel.bind(x, true, x && x)").conjuncts) == 1
 
 
 COMPARISONS = [

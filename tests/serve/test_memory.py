@@ -133,7 +133,7 @@ def test_a_compiled_selector_leaves_nothing_for_the_collector() -> None:
     try:
         for number in range(20):
             selector = compiled(f"device.driver == 'a{number}' && has(device.attributes['a.b'].c)", DEVICE)
-            assert selector.conjuncts()
+            assert selector.conjuncts
             assert selector.comparisons()
         del selector
         assert gc.collect() == 0

@@ -75,7 +75,7 @@ def _names(checker: Checker, node: Loop, over: Type) -> tuple[Type, ...]:
     A range of which nothing is known becomes dyn, as in cel-go.
     """
     two = len(node.names) > 1
-    if over.is_variable:
+    if over.name[0] == "?":  # The check has still to find out what it is.
         checker.unify((nodes.DYN, over))
         over = nodes.DYN
     if over.name == "list":

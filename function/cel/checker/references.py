@@ -136,6 +136,7 @@ class Reference:
     id: str | None = None
 
     def __str__(self) -> str:
+        """`gpu.nvidia.com/memory`; what has no name of its own is told by its kind."""
         return "/".join(part for part in (self.domain, self.id) if part is not None) or self.kind
 
 
@@ -171,6 +172,7 @@ def published(subject: Subject, reference: Reference) -> str | None:
 
 
 def _shown(value: object) -> str:
+    """Write a literal as CEL does: booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -185,6 +187,10 @@ class Projection:
     __slots__ = ("_exact", "_partial", "_whole")
 
     def __init__(self, environment: Environment, read: frozenset[ReadPath]) -> None:
+        """Sort the paths into single values, parts of a variable, and the whole subject.
+
+        A path is a single value where it is as long as its field is deep.
+        """
         full = {path for path in read if path and len(path) == environment.fields[path[0]].depth + 1}
         self._exact = tuple(sorted(full))
         self._partial = tuple(sorted(read - full))
@@ -331,4 +337,5 @@ def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
 
 
 def _minor(release: str) -> int:
+    """Return the number that releases are compared by: the major version is 1 throughout."""
     return int(release.partition(".")[2])

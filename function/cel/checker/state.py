@@ -34,6 +34,7 @@ class Substitution:
     """
 
     def __init__(self) -> None:
+        """Start with no variable bound; `_undo` takes back what a failed unification bound."""
         self._bound: dict[Type, Type] = {}
         self._undo: list[tuple[Type, Type | None]] = []
         self._count = 0
@@ -114,6 +115,7 @@ class Substitution:
         return joined if _no_more_specific(joined, other) else other
 
     def _set(self, variable: Type, kind: Type) -> None:
+        """Bind a variable, and note what it was bound to, so that it can be taken back."""
         self._undo.append((variable, self._bound.get(variable)))
         self._bound[variable] = kind
 
@@ -128,7 +130,9 @@ class Substitution:
         if given.name in DYNAMIC or expected.name in DYNAMIC:
             return True
         if given.name == "null" or expected.name == "null":
-            return nodes.accepts_null(expected if given.name == "null" else given)
+            beside = expected if given.name == "null" else given
+            # A dot in the name says that the type is a message or one of Kubernetes' own.
+            return beside.name in nodes.NULLABLE or "." in beside.name
         if given.name == "wrapper" or expected.name == "wrapper":
             return _unwrapped(given) == _unwrapped(expected)
         if given.name != expected.name or len(given.args) != len(expected.args):
@@ -172,6 +176,7 @@ class Substitution:
 
 
 def _unwrapped(kind: Type) -> Type:
+    """Return the type that a protobuf wrapper holds: cel-go takes one for the other."""
     return kind.args[0] if kind.name == "wrapper" else kind
 
 
@@ -187,9 +192,9 @@ def equivalent(one: Type, other: Type) -> bool:
 
 def _no_more_specific(one: Type, other: Type) -> bool:
     """Tell whether the first type says no more than the second (cel-go's `isEqualOrLessSpecific`)."""
-    if one.name in DYNAMIC or one.is_variable:
+    if one.name in DYNAMIC or one.name[0] == "?":
         return True
-    if other.name in DYNAMIC or other.is_variable:
+    if other.name in DYNAMIC or other.name[0] == "?":
         return False
     if one.name == "wrapper" or other.name == "wrapper":
         return one.name == "wrapper"
@@ -300,7 +305,7 @@ TYPE_IDENTIFIERS: Mapping[str, Type] = {
     "null_type": nodes.NULL,
     "list": nodes.list_of(nodes.DYN),
     "map": nodes.map_of(nodes.DYN, nodes.DYN),
-    "type": nodes.type_of(nodes.DYN),
+    "type": nodes.Type("type", (nodes.DYN,)),
     "optional_type": nodes.optional_of(nodes.DYN),
     "google.protobuf.Timestamp": nodes.TIMESTAMP,
     "google.protobuf.Duration": nodes.DURATION,
@@ -358,6 +363,7 @@ class Checker:
     """
 
     def __init__(self, root: Node, environment: Environment, dialect: Dialect) -> None:
+        """Start one check. Methods of the substitution are at hand: they run at every node."""
         self.checked = Checked(root, environment, dialect, {}, {}, {}, {}, {}, set())
         self.functions = dialect.functions
         self.substitution = Substitution()
@@ -392,7 +398,7 @@ class Checker:
         if name not in TYPE_IDENTIFIERS:
             raise Mistake(f"undeclared reference to '{name}' (in container '')", node.span.at)
         self.checked.type_values[node] = name
-        return nodes.type_of(TYPE_IDENTIFIERS[name])
+        return nodes.Type("type", (TYPE_IDENTIFIERS[name],))
 
     def qualified(self, node: Node, scope: Scope) -> str | None:
         """Return the dotted name of a node that no variable in scope begins: `sets.contains` of the library.
@@ -424,7 +430,7 @@ class Checker:
             kind = environment.fields[field].type
         elif operand.name in DYNAMIC:
             kind = DYN
-        elif operand.is_variable:
+        elif operand.name[0] == "?":
             self.unify((DYN, operand))
             kind = DYN
         else:

@@ -352,6 +352,7 @@ def _membership(code: Code, elements: list[Value]) -> Code | None:
     run, texts = code.run, frozenset(element for element in elements if type(element) is str)
 
     def test(frame: Frame) -> Value:
+        """Ask the set for texts; for other types ask as Go does, which cannot hash every value."""
         value = run(frame)
         if type(value) is str:
             return value in texts
@@ -595,6 +596,7 @@ def _equals_text(run: Run, text: str) -> Run:
     length = len(text)
 
     def compare(frame: Frame) -> Value:
+        """Charge a tenth of the shorter text, and compare other types by the general rule."""
         value = run(frame)
         if type(value) is str:
             frame[BUDGET] -= -(-min(len(value), length) // 10)

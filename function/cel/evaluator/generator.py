@@ -449,6 +449,10 @@ def _lazy(slot: int) -> Run:
     """Return what reads a bound name, computing its value the first time; an error stays the value."""
 
     def run(frame: Frame) -> Value:
+        """Compute a bound value once, and remember an error too.
+
+        A later reader gets a new error of the same words: a raised one carries the frames of its raise.
+        """
         value = frame[slot]
         if type(value) is _Pending:
             frame[BUDGET] -= value.cost

@@ -49,6 +49,7 @@ class MessageType:
 
 
 def _wrapper(wrapped: Type, zero: Value) -> MessageType:
+    """Declare a wrapper message: one field, and the plain value without it."""
     return MessageType(wrapper_of(wrapped), {"value": wrapper_of(wrapped)}, zero)
 
 
@@ -145,6 +146,7 @@ def parses(parse: Callable[..., Value]) -> Callable[..., bool]:
     """Return the test whether a text can be parsed: `isQuantity` of `quantity`, and so on."""
 
     def test(*given: Value) -> bool:
+        """Tell whether the reader accepts: the text of its error is of no use here."""
         try:
             parse(*given)
         except EvaluationError:
@@ -162,6 +164,10 @@ def parse_signature(signature: str) -> tuple[Type, ...]:
 
 
 def _types(text: str) -> list[Type]:
+    """Read a list of types with their parameters, by the grammar of the module.
+
+    An explicit stack: each `<` opens a list of parameters, and its `>` closes the type before it.
+    """
     stack: list[list[Type]] = [[]]
     names: list[str] = []
     for symbol in _SYMBOL.findall(text):
@@ -177,6 +183,7 @@ def _types(text: str) -> list[Type]:
 
 
 def _named(symbol: str) -> Type:
+    """Return `'A` for a single capital letter, else the type with that name or abbreviation."""
     if len(symbol) == 1 and symbol.isupper():
         return Type(f"'{symbol}")
     return _ABBREVIATIONS.get(symbol, Type(symbol))

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from function.cel.library import conversions, strings, times, urls
 from function.cel.library.charges import JOINED, MET, excess, tenth, weight
@@ -172,6 +174,7 @@ def _unless(accepts: Callable[[str], object], problem: str) -> Callable[[str], P
     return lambda text: [] if accepts(text) else [problem]
 
 
+@dataclass(eq=False, frozen=True, slots=True)
 class Format:
     """A named format. `weight` is what Kubernetes takes its pattern for when it charges.
 
@@ -180,13 +183,11 @@ class Format:
     text.
     """
 
-    TYPE_NAME = "kubernetes.NamedFormat"
-    __slots__ = ("name", "problems", "weight")
-
-    def __init__(self, name: str, problems: Callable[[str], Problems], weight: int) -> None:
-        self.name = name
-        self.problems = problems
-        self.weight = weight
+    TYPE_NAME: ClassVar = "kubernetes.NamedFormat"
+    name: str
+    problems: Callable[[str], Problems]
+    """Returns the sentences about a text, none for one that fits."""
+    weight: int
 
     def same(self, other: Value) -> bool:
         """Tell whether `other` is the same format."""

@@ -220,6 +220,7 @@ def total(zero: Value) -> Callable[[list[Value]], Value]:
     """
 
     def run(values: list[Value]) -> Value:
+        """Add from the left, so that the sum that overflows first is the error."""
         result = zero
         for value in values:
             result = add(result, value)
@@ -237,6 +238,7 @@ def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
     quick = max if sign == 1 else min
 
     def run(values: list[Value]) -> Value:
+        """Let Python search where it orders as CEL does; else compare each with the best so far."""
         if not values:
             raise EvaluationError(f"{name} called on empty list")
         if _ordered_by_python(values):
@@ -293,6 +295,7 @@ def flatten(values: Value, levels: Value = 1) -> list[Value]:
 
 
 def _by_key(one: tuple[Value, Value], two: tuple[Value, Value]) -> int:
+    """Order by key; keys without an order are as equals, which keeps their places."""
     return compared(one[0], two[0]) or 0
 
 

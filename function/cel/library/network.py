@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import ClassVar
 
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
@@ -22,14 +24,12 @@ _V4, _V6 = 4, 6
 _BROADCAST = IPv4Address("255.255.255.255")
 
 
+@dataclass(eq=False, slots=True)
 class Ip:
     """An address. Go compares it by value, also as the key of a map."""
 
-    TYPE_NAME = "net.IP"
-    __slots__ = ("address",)
-
-    def __init__(self, address: IPv4Address | IPv6Address) -> None:
-        self.address = address
+    TYPE_NAME: ClassVar = "net.IP"
+    address: IPv4Address | IPv6Address
 
     def same(self, other: Value) -> bool:
         """Tell whether `other` is the same address."""
@@ -40,21 +40,20 @@ class Ip:
         return (Ip, self.address)
 
     def __str__(self) -> str:
+        """Return the canonical text: `ip.isCanonical` compares with it."""
         return str(self.address)
 
 
+@dataclass(eq=False, slots=True)
 class Cidr:
     """An address with the length of its network's prefix.
 
     Bits behind the prefix may be set, until `masked`.
     """
 
-    TYPE_NAME = "net.CIDR"
-    __slots__ = ("address", "bits")
-
-    def __init__(self, address: IPv4Address | IPv6Address, bits: int) -> None:
-        self.address = address
-        self.bits = bits
+    TYPE_NAME: ClassVar = "net.CIDR"
+    address: IPv4Address | IPv6Address
+    bits: int
 
     def same(self, other: Value) -> bool:
         """Tell whether `other` has the same address and prefix."""
@@ -64,16 +63,14 @@ class Cidr:
         """Return what finds it in a map."""
         return (Cidr, self.address, self.bits)
 
-    def network(self, address: IPv4Address | IPv6Address) -> int:
-        """Return the network part of an address, as this block divides it."""
-        return int(address) >> (address.max_prefixlen - self.bits)
-
     def holds(self, address: IPv4Address | IPv6Address) -> bool:
-        """Tell whether the block contains an address."""
+        """Tell whether the block contains an address: one of its family, with its network's bits."""
+        behind = address.max_prefixlen - self.bits
         same_family = address.version == self.address.version
-        return same_family and self.network(address) == self.network(self.address)
+        return same_family and int(address) >> behind == int(self.address) >> behind
 
     def __str__(self) -> str:
+        """Return it as it was written, bits behind the prefix included."""
         return f"{self.address}/{self.bits}"
 
 

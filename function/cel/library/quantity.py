@@ -62,6 +62,7 @@ class Quantity:
     __slots__ = ("cell", "computed", "owned", "small")
 
     def __init__(self, cell: list[int], *, small: bool, computed: bool = False, owned: bool = False) -> None:
+        """`cell` holds number and exponent; a list, since a sum can share it with its receiver."""
         self.cell = cell
         self.small = small
         self.computed = computed
@@ -315,6 +316,7 @@ class Semver:
     def __init__(
         self, major: int, minor: int, patch: int, prerelease: tuple[tuple[int, int | str], ...]
     ) -> None:
+        """Compute the precedence at once: a version without a prerelease comes after those with one."""
         self.major, self.minor, self.patch = major, minor, patch
         self.precedence = (major, minor, patch, not prerelease, prerelease)
 
@@ -350,6 +352,7 @@ def _identifier(text: str, whole: str) -> tuple[int, int | str]:
 
 
 def _number(digits: str, whole: str) -> int:
+    """Return a number of a version. Raises EvaluationError beyond 64 bits, where blang/semver overflows."""
     if len(digits) > _LONGEST_NUMBER or not is_uint64(int(digits)):
         raise EvaluationError(f"a number of the version {whole!r} does not fit in 64 bits")
     return int(digits)
@@ -368,6 +371,7 @@ def normalized(text: str) -> str:
 
 
 def _without_zeros(part: str) -> str:
+    """Strip leading zeros of a part; one that has nothing else, or letters behind, keeps one."""
     if len(part) <= 1:
         return part
     stripped = part.lstrip("0")

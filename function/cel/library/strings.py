@@ -160,6 +160,7 @@ def clamped(search: Callable[..., int]) -> Callable[..., int]:
     """Return a search as Kubernetes has it from 1.37 on: an empty part is nowhere beyond the text."""
 
     def run(text: str, part: str, start: int) -> int:
+        """Look from the end of the text where the start is beyond it."""
         if start < 0:
             raise EvaluationError(f"index out of range: {start}")
         return search(text, part, min(start, len(text)) if part == "" else start)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from ipaddress import IPv6Address
-from typing import NoReturn
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
@@ -71,6 +70,7 @@ class Url:
     )
 
     def __init__(self) -> None:
+        """Start empty: the parser fills in what a URL has, in Go's order."""
         self.scheme = self.opaque = self.host = self.path = self.raw_path = ""
         self.query = self.fragment = self.raw_fragment = ""
         self.user: tuple[str, ...] | None = None
@@ -158,13 +158,10 @@ def _unescaped(content: str) -> str:
     """
     bad = _BAD_ESCAPE.search(content)
     if bad is not None:
-        _fail(f"invalid URL escape {quoted(_text(content[bad.start() : bad.start() + _ESCAPED]))}")
+        raise EvaluationError(
+            f"invalid URL escape {quoted(_text(content[bad.start() : bad.start() + _ESCAPED]))}"
+        )
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), content)
-
-
-def _fail(problem: str) -> NoReturn:
-    """Refuse a URL, in Go's words."""
-    raise EvaluationError(problem)
 
 
 def parsed(content: str, *, absolute: bool) -> Url:
@@ -174,9 +171,9 @@ def parsed(content: str, *, absolute: bool) -> Url:
     `parse`: control characters, scheme, query, a path without slash, authority, path.
     """
     if _CONTROL.search(content):
-        _fail("net/url: invalid control character in URL")
+        raise EvaluationError("net/url: invalid control character in URL")
     if not content and absolute:
-        _fail("empty url")
+        raise EvaluationError("empty url")
     made = Url()
     if content == "*":
         made.path = "*"
@@ -203,7 +200,7 @@ def _without_scheme_and_query(made: Url, content: str) -> str:
     A question mark at the very end, and nowhere else, is kept apart from an empty query: Go writes it back.
     """
     if content.startswith(":"):
-        _fail("missing protocol scheme")
+        raise EvaluationError("missing protocol scheme")
     scheme = _SCHEME.fullmatch(content)
     made.scheme, rest = (scheme[1].lower(), scheme[2]) if scheme else ("", content)
     if rest.endswith("?") and rest.count("?") == 1:
@@ -218,9 +215,9 @@ def _refuse_relative(rest: str, *, absolute: bool) -> None:
     if rest.startswith("/"):
         return
     if absolute:
-        _fail("invalid URI for request")
+        raise EvaluationError("invalid URI for request")
     if ":" in rest.partition("/")[0]:
-        _fail("first path segment in URL cannot contain colon")
+        raise EvaluationError("first path segment in URL cannot contain colon")
 
 
 def _authority_of(scheme: str, authority: str) -> tuple[tuple[str, ...] | None, str]:
@@ -233,7 +230,7 @@ def _authority_of(scheme: str, authority: str) -> tuple[tuple[str, ...] | None, 
     if not at:
         return None, host
     if not _USERINFO.fullmatch(userinfo):
-        _fail("net/url: invalid userinfo")
+        raise EvaluationError("net/url: invalid userinfo")
     return tuple(_unescaped(part) for part in userinfo.split(":", 1)), host
 
 
@@ -244,14 +241,14 @@ def _host(scheme: str, host: str) -> str:
     """
     bracket = host.rfind("[")
     if bracket > 0:
-        _fail("invalid IP-literal")
+        raise EvaluationError("invalid IP-literal")
     if bracket == 0:
         return _literal_host(host)
     colon = host.find(":")
     if colon >= 0 and scheme not in ("http", "https"):
         colon = host.rfind(":")
     if colon >= 0 and not _PORT.fullmatch(host[colon:]):
-        _fail(f"invalid port {quoted(_text(host[colon:]))} after host")
+        raise EvaluationError(f"invalid port {quoted(_text(host[colon:]))} after host")
     return _unescaped_where(host, _BEYOND_ASCII)
 
 
@@ -262,10 +259,10 @@ def _literal_host(host: str) -> str:
     """
     closing = host.rfind("]")
     if closing < 0:
-        _fail("missing ']' in host")
+        raise EvaluationError("missing ']' in host")
     port = host[closing + 1 :]
     if not _PORT.fullmatch(port):
-        _fail(f"invalid port {quoted(_text(port))} after host")
+        raise EvaluationError(f"invalid port {quoted(_text(port))} after host")
     name, zone, rest = host[1:closing].partition(_ZONE)
     literal = _unescaped_where(name, _BEYOND_ASCII)
     if zone:  # A space may be escaped there, and what a host may hold.
@@ -273,7 +270,8 @@ def _literal_host(host: str) -> str:
     try:
         IPv6Address(_text(literal))
     except ValueError:
-        _fail(f"invalid host: ParseAddr({quoted(_text(literal))}): unable to parse IP")
+        problem = f"invalid host: ParseAddr({quoted(_text(literal))}): unable to parse IP"
+        raise EvaluationError(problem) from None
     return f"[{literal}]{port}"
 
 
@@ -284,11 +282,11 @@ def _unescaped_where(content: str, may_be_escaped: frozenset[str]) -> str:
     """
     for match in _ESCAPE.finditer(content):
         if match[0] != _ZONE and chr(int(match[1], 16)) not in may_be_escaped:
-            _fail(f"invalid URL escape {quoted(match[0])}")
+            raise EvaluationError(f"invalid URL escape {quoted(match[0])}")
     unescaped = _unescaped(content)
     for byte in _ESCAPE.sub("", content):
         if ord(byte) < _ASCII and byte not in HOST:
-            _fail(f"invalid character {quoted(byte)} in host name")
+            raise EvaluationError(f"invalid character {quoted(byte)} in host name")
     return unescaped
 
 

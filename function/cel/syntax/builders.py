@@ -131,6 +131,7 @@ class Chain:
     __slots__ = ("at", "end", "function", "start", "terms")
 
     def __init__(self, function: str, at: int, start: int, terms: list[Node]) -> None:
+        """Start with the terms so far; `end` moves on as terms arrive."""
         self.function = function
         self.at = at
         self.start = start
@@ -144,6 +145,7 @@ class Builder:
     __slots__ = ("end", "quoted_fields")
 
     def __init__(self, *, quoted_fields: bool) -> None:
+        """`quoted_fields`: whether the release reads fields in backticks."""
         self.end = 0
         self.quoted_fields = quoted_fields
 

@@ -250,6 +250,7 @@ def _string(text: str, at: int) -> str:
     r"""Return a text; in it `\x41` and `\101` are code points."""
 
     def character(match: re.Match[str]) -> str:
+        """Return the character of one escape; half of a surrogate pair is none."""
         simple, octal, hexadecimal, short, long = match.groups()
         if simple:
             return _SIMPLE.get(simple, simple)

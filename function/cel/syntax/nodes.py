@@ -40,11 +40,6 @@ class Type(NamedTuple):
         one, other = self.name, parameter.name
         return one != other and one not in _OPEN and one[0] != "?" and other not in _OPEN and other[0] != "'"
 
-    @property
-    def is_variable(self) -> bool:
-        """Tell whether the check has still to find out what this is."""
-        return self.name[0] == "?"
-
 
 _OPEN = frozenset({"dyn", "any", "null", "wrapper"})
 """Types whose names do not tell what they may stand for."""
@@ -83,11 +78,6 @@ def optional_of(value: Type) -> Type:
     return Type("optional", (value,))
 
 
-def type_of(value: Type) -> Type:
-    """Return the type of type values."""
-    return Type("type", (value,))
-
-
 def wrapper_of(value: Type) -> Type:
     """Return the type of a protobuf wrapper: the value or null."""
     return Type("wrapper", (value,))
@@ -95,15 +85,8 @@ def wrapper_of(value: Type) -> Type:
 
 DYNAMIC = frozenset({"dyn", "any"})
 """Types of which the check knows nothing: anything may stand for them, and they for anything."""
-NULLABLE = frozenset({"timestamp", "duration", "optional", "wrapper"})
-
-
-def accepts_null(other: Type) -> bool:
-    """Tell whether null may stand where `other` is expected (`internalIsAssignableNull` in cel-go).
-
-    A dot in the name says that the type is a message or one of Kubernetes' own.
-    """
-    return other.name in NULLABLE or "." in other.name or other.name == "null"
+NULLABLE = frozenset({"null", "timestamp", "duration", "optional", "wrapper"})
+"""Types that null may stand for, beside messages (`internalIsAssignableNull` in cel-go)."""
 
 
 def has_parameter(kind: Type) -> bool:

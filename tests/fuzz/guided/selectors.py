@@ -118,6 +118,6 @@ def _evaluated(selector: Selector, bind: Callable[[], Subject]) -> Outcome:
     if not bind().problem:
         assert (selector.cost(bind()) > LIMIT) == (outcome.kind == "cost"), selector.source
     if outcome.kind != "cost":
-        kinds = {conjunct.evaluate(bind()).kind for conjunct in selector.conjuncts()}
+        kinds = {conjunct.evaluate(bind()).kind for conjunct in selector.conjuncts}
         assert outcome.matched == (kinds == {"match"}), selector.source
     return outcome
