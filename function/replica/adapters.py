@@ -79,14 +79,14 @@ def config_map(
     left = _fitting(latest, (), MAX_BYTES // max(1, len(ports)) - used)
     absent = {name: source for name, source in absent.items() if name in left}
     lists = {
-        "ensureExist": {"models": _models(present)},
-        "ensureNotExist": {"models": _models(absent)},
+        field: {"models": [{"id": name, "source": source} for name, source in sources.items()]}
+        for field, sources in (("ensureExist", present), ("ensureNotExist", absent))
     }
     data = {}
     for engine, port in sorted(ports.items()):
         content = {LISTS: {"name": replica.name, "port": port, **lists}}
         # JSON is YAML, and as long as every other way to write it is no clearer.
-        data[_file(engine)] = json.dumps(content, indent=2) + "\n"
+        data[f"{engine}.yaml"] = json.dumps(content, indent=2) + "\n"
     return adapters_head(replica, namespace) | {"data": data}
 
 
@@ -135,10 +135,6 @@ def configured(observed: Mapping[str, ObservedObject]) -> tuple[str, ...] | None
     return None
 
 
-def _models(sources: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"id": name, "source": source} for name, source in sources.items()]
-
-
 def _lists(manifest: Mapping[str, Plain]) -> tuple[dict[str, str], dict[str, str]]:
     """Read both lists of a ConfigMap back; all engines have the same."""
     for text in mapping(manifest.get("data")).values():
@@ -156,10 +152,6 @@ def _lists(manifest: Mapping[str, Plain]) -> tuple[dict[str, str], dict[str, str
         )
         return present, absent
     return {}, {}
-
-
-def _file(engine: str) -> str:
-    return f"{engine}.yaml"
 
 
 # What a serving pod of an engine with room has besides. Nothing of it depends on which adapters are placed.
@@ -191,7 +183,7 @@ def with_room(spec: dict[str, Any], replica: Workload, engine: WorkloadEngine) -
         "image": LOADER_IMAGE,
         # A container beside the engine from its start on, that ends with it (Kubernetes 1.29).
         "restartPolicy": "Always",
-        "env": [{"name": "DYNAMIC_LORA_ROLLOUT_CONFIG", "value": f"{DIRECTORY}/{_file(engine.name)}"}],
+        "env": [{"name": "DYNAMIC_LORA_ROLLOUT_CONFIG", "value": f"{DIRECTORY}/{engine.name}.yaml"}],
         # The whole directory: what is mounted by a subPath never sees an edit.
         "volumeMounts": [{"name": VOLUME, "mountPath": DIRECTORY, "readOnly": True}],
     }

@@ -24,7 +24,7 @@ from function.objects import ObservedObject, composed_object
 from function.replica import names
 from function.replica.adapters import adapters_head, config_map
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
-from function.replica.picker import CONFIG_FILE, is_disaggregated, routing
+from function.replica.picker import CONFIG_FILE, PHASES_PLUGIN, routing
 from function.replica.pods import engine_port
 from function.replica.snapshot import ReplicaSnapshot, was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
@@ -32,7 +32,7 @@ from function.replica.workloads import (
     ClaimTemplate,
     EnginePods,
     budgets,
-    claim_templates,
+    claim_template,
     engine_workload,
     secrets,
 )
@@ -87,8 +87,14 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
 
 
 def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
+    """Compose without the memo: claims, workloads, routing, what stands beside them, what remains."""
     observed = snapshot.observed
-    claims = claim_templates(snapshot)
+    claims: dict[tuple[str, str], ClaimTemplate] = {
+        (engine.name, member.role): claim_template(snapshot, engine.name, member)
+        for engine in snapshot.replica.spec.engines
+        for member in engine.members
+        if member.device_requests
+    }
     if snapshot.cluster.spec.stack == KSERVE:
         # One service stands for workloads and routing; all else is as it is on our own stack.
         replica = on_kserve(snapshot, claims)
@@ -110,7 +116,7 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         key = key_of(base, manifest, observed)
         wanted[key] = composed_object(manifest, provider_config, readiness=readiness)
     modes = {
-        is_disaggregated(str(mapping(config.manifest.get("data")).get(CONFIG_FILE, "")))
+        PHASES_PLUGIN in str(mapping(config.manifest.get("data")).get(CONFIG_FILE, ""))
         for key, config in observed.items()
         if names.what_of(key) == names.PICKER_CONFIG
     }

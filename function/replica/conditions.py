@@ -89,6 +89,7 @@ def status(
 
 
 def _digest(request: Request) -> str:
+    """Return the digest of the spec as it stands; "" where the composite cannot be decoded."""
     try:
         return serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
     except Unreadable:
@@ -146,6 +147,7 @@ def conditions(
 
 
 def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
+    """ModelAccepted: in no doubt, and every workload was seen on the cluster."""
     if isinstance(snapshot, Doubt):
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
     if not all_of(state.created for state in states):
@@ -171,6 +173,10 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
 def _ready(
     observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str
 ) -> Condition:
+    """ModelReady: every engine takes requests, and something leads them there.
+
+    The first branch that holds names the reason: workloads, then the picker, then the route.
+    """
     # The first Object beside the workloads that could not be applied; of workloads other conditions say it.
     refused = next(
         (
@@ -210,6 +216,10 @@ def _ready(
 
 
 def _updated(states: tuple[EngineState, ...]) -> Condition:
+    """ModelUpdated: every copy is known to run this spec.
+
+    A stalled rollout is said before counts: it needs somebody to act.
+    """
     if all_of(state.rolled_out for state in states):
         return Condition(UPDATED, status=True, reason="UpToDate")
     for state in states:

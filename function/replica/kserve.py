@@ -103,11 +103,6 @@ class KServeEngine:
     pod_metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     """The labels and annotations that the service has for its pods alone; none in v1alpha1."""
 
-    @property
-    def section(self) -> str:
-        """Where the spec of the service has the engine: at its top (""), but for the one that prefills."""
-        return "prefill" if self.engine.phase == "Prefill" else ""
-
 
 @dataclass(frozen=True, slots=True)
 class KServeReplica:
@@ -140,7 +135,9 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     sections: dict[str, dict[str, Any]] = {}
     for engine in engines:
         parallelism = parallelism_of(stack_engine(engine.engine), replica.spec.serving.parallelism)
-        section = sections[engine.section] = {"replicas": engine.engine.copies}
+        # The spec of the service has an engine at its top (""), but for the one that prefills.
+        place = "prefill" if engine.engine.phase == "Prefill" else ""
+        section = sections[place] = {"replicas": engine.engine.copies}
         stated = parallelism.model_dump(by_alias=True, exclude_none=True)
         if stated:
             section["parallelism"] = stated
@@ -288,6 +285,10 @@ def _engine(
     name: str,
     running: Mapping[str, Any],
 ) -> KServeEngine:
+    """Return one engine as KServe runs it: what its workload is seen through, and what its pods shall say.
+
+    Names and labels are those that the controller of KServe gives its workloads.
+    """
     api_version, kind, suffix = _GANG if engine.is_gang else _SINGLE
     role = "-prefill" if engine.phase == "Prefill" else ""
     metadata = {"name": f"{name}-kserve{suffix}{role}", "namespace": snapshot.remote_namespace}
@@ -503,6 +504,7 @@ def _carries(pod: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _names_cover(held: Plain, wanted: Plain) -> bool:
+    """Tell whether everything wanted is held under the same name; a preset may add others."""
     mine, theirs = _named(held), _named(wanted)
     return all(covers(mine.get(name), value) for name, value in theirs.items())
 

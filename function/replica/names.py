@@ -171,6 +171,7 @@ def cache_claim_name(namespace: str, cache: str) -> str:
 
 
 def _joined(replica: str, what: str) -> str:
+    """Return `R-what` as v0.3 has it; where that is too long, with a digest in place of the cut."""
     name = f"{replica}-{what}"
     return name if len(name) <= NAME_LENGTH else _subdomain(child_name(replica, what), replica, what)
 

@@ -76,6 +76,8 @@ schedulingProfiles:
   - pluginRef: queue-scorer
     weight: 1
 """
+PHASES_PLUGIN = "disagg-profile-handler"
+"""The plugin that only the configuration for prefill and decode apart has."""
 _DISAGGREGATED = """\
 - type: disagg-headers-handler
 - type: queue-scorer
@@ -122,11 +124,6 @@ def configuration(replica: Workload) -> str:
     return shared + (_DISAGGREGATED if replica.is_disaggregated else _UNIFIED)
 
 
-def is_disaggregated(configured: str) -> bool:
-    """Tell whether a configuration is for prefill and decode apart."""
-    return "disagg-profile-handler" in configured
-
-
 def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, Any]]:
     """Return the manifests of a replica's routing by their keys. `edited`: whether its pods change now.
 
@@ -140,6 +137,7 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
     text = configuration(snapshot.replica)
 
     def manifest(api_version: str, kind: str, called: str = name, **fields: Any) -> dict[str, Any]:
+        """Return the head of one manifest; most of the picker's objects have its name."""
         metadata = {"name": called, "namespace": namespace}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 

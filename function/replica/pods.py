@@ -155,6 +155,7 @@ def pod_template(
 def _engine_container(
     snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, mounts: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """Return the engine's container. A worker takes no requests, so it gets neither port nor probe."""
     source, serves = member.template.container, member.role != "Worker"
     container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": mounts}
     args = arguments(snapshot, source, serves=serves)

@@ -48,6 +48,8 @@ CLUSTER, NAMESAKES, CACHES, PLACEMENTS = "cluster", "namesakes", "caches", "adap
 REMOTE_NAMESPACE = "default"
 """Where Modelplane has all pods of a cluster, whatever the namespace of their replica."""
 UPDATED = "ModelUpdated"
+WAITING, MALFORMED, NAME_TAKEN = "WaitingForCluster", "Malformed", "NameTaken"
+KEPT_AS_IS = "everything running is kept, nothing new is composed"
 
 _IN_FULL = frozenset(
     {
@@ -158,11 +160,11 @@ def read_snapshot(
     try:
         replica = reuse.parsed(request.composite, read_workload)
     except ValueError as error:
-        return _malformed(f"The ModelReplica cannot be read: {error}")
+        return _doubt(MALFORMED, f"The ModelReplica cannot be read: {error}")
     try:
         config = WorkloadConfig.parse(request.input or {})
     except Malformed as error:
-        return _malformed(invalid_input(request, error))
+        return _doubt(MALFORMED, invalid_input(request, error))
     cluster = _cluster(request, reuse)
     if isinstance(cluster, Doubt):
         return cluster
@@ -195,7 +197,7 @@ def _unfit(
     for key, composed in observed.items():
         if composed.kind != (objects.COLLECTION if names.what_of(key) == names.PODS else objects.KIND):
             fault = Fault(f"composed resource {key}", "expected an Object of provider-kubernetes")
-            return _malformed(f"Something else stands under a key of this replica: {fault}")
+            return _doubt(MALFORMED, f"Something else stands under a key of this replica: {fault}")
     moved = sorted({composed.provider_config for composed in observed.values()} - {cluster.provider_config})
     if moved:
         # Law C 5: applied to another cluster, every manifest would leave its object on the first one behind.
@@ -241,32 +243,28 @@ def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:
     name = text_at(request.composite, "spec", "clusterName")
     match request.resolution(CLUSTER):
         case Resolution.UNRESOLVED:
-            return _waiting(f"Waiting for InferenceCluster {name}")
+            return _doubt(WAITING, f"Waiting for InferenceCluster {name}")
         case Resolution.ABSENT:
-            return _waiting(f"InferenceCluster {name} does not exist")
+            return _doubt(WAITING, f"InferenceCluster {name} does not exist")
         case Resolution.DELIVERED:
             pass
     document = request.required[CLUSTER][0]
     if text_at(document, "metadata", "name") != name:
         # The replica's spec changed, and what was delivered is the cluster of before.
-        return _waiting(f"InferenceCluster {name} was not delivered")
+        return _doubt(WAITING, f"InferenceCluster {name} was not delivered")
     try:
         cluster = reuse.parsed(document, read_workload_cluster)
     except ValueError as error:
-        return _waiting(f"InferenceCluster {name} cannot be read: {error}")
+        return _doubt(WAITING, f"InferenceCluster {name} cannot be read: {error}")
     if not cluster.provider_config:
-        return _waiting(f"InferenceCluster {name} has no status.providerConfigRef yet")
+        return _doubt(WAITING, f"InferenceCluster {name} has no status.providerConfigRef yet")
     return cluster
 
 
-def _waiting(text: str) -> Doubt:
-    return Doubt(
-        "WaitingForCluster", one_line(f"{text}; everything running is kept, nothing new is composed")
-    )
-
-
-def _malformed(fault: str) -> Doubt:
-    return Doubt("Malformed", one_line(f"{fault}; everything running is kept"))
+def _doubt(reason: str, text: str) -> Doubt:
+    """Return a doubt whose message ends with what Law C 2 keeps: a user sees that nothing is taken away."""
+    kept = "everything running is kept" if reason == MALFORMED else KEPT_AS_IS
+    return Doubt(reason, one_line(f"{text}; {kept}"))
 
 
 # Objects of two namespaces that would be one object on their cluster: replicas of one name, and volumes.
@@ -308,6 +306,7 @@ class _Namesake(NamedTuple):
 
 
 def _namesake(document: Document) -> _Namesake:
+    """Read what decides whose a name is. An object that cannot be decoded has no name, so it takes none."""
     try:
         plain = document.project(_SHAPE)
     except Unreadable:
@@ -379,7 +378,9 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
     required = required_namesakes(request)
     for requirement in required:
         if not requirement.delivered(request):
-            return _waiting(f"Waiting for the {requirement.kind}s that may have its names on {cluster}")
+            return _doubt(
+                WAITING, f"Waiting for the {requirement.kind}s that may have its names on {cluster}"
+            )
     if not required:
         return None
     ours = _namesake(request.composite)
@@ -388,22 +389,20 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
         (theirs.standing for theirs in replicas if theirs.place == ours.place), default=ours.standing
     )
     if holder < ours.standing:
-        return _taken(
+        return _doubt(
+            NAME_TAKEN,
             f"ModelReplica {holder[1]}/{replica.name} came first on {cluster}, and in the namespace"
             f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and"
-            " its deployment places one of another name"
+            " its deployment places one of another name",
         )
     cache = _earlier_cache(request, required)
     if cache:
-        return _taken(
+        return _doubt(
+            NAME_TAKEN,
             f"ModelCache {cache} came first, and in the namespace {REMOTE_NAMESPACE} of {cluster} its volume"
-            f" has the name that {replica.namespace}/{replica.cache} would get: give this one another name"
+            f" has the name that {replica.namespace}/{replica.cache} would get: give this one another name",
         )
     return None
-
-
-def _taken(text: str) -> Doubt:
-    return Doubt("NameTaken", one_line(f"{text}; everything running is kept, nothing new is composed"))
 
 
 def _earlier_cache(request: Request, required: Iterable[Requirement]) -> str:

@@ -49,6 +49,7 @@ from function.replica.snapshot import ReplicaSnapshot
 
 DIGEST_LENGTH = 16
 """Hex digits of a template, or of a status, in a note."""
+GANG_KIND = "LeaderWorkerSet"
 UNKNOWN = "unknown"
 """The note of a workload of whose pods nothing was known when it was edited."""
 
@@ -71,7 +72,7 @@ def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool)
     if not isinstance(generation, int):
         return False
     reported = workload.remote_status.get("observedGeneration")
-    if isinstance(reported, int) or workload.identity.kind != "LeaderWorkerSet":
+    if isinstance(reported, int) or workload.identity.kind != GANG_KIND:
         return isinstance(reported, int) and reported >= generation  # 1
     if generation == 1:
         return True  # 2
@@ -291,7 +292,7 @@ def fault_of(workload: ObservedObject, *, is_unknown: bool) -> str:
     """Return why a workload could not be applied, or why nothing is known of its pods; "" for neither."""
     if workload.synced is False:
         return workload.synced_message
-    if is_unknown and _is_gang(workload) and not _writes(workload):
+    if is_unknown and workload.identity.kind == GANG_KIND and not _writes(workload):
         return "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
     return "its controller has not reported on this spec yet" if is_unknown else ""
 
@@ -319,7 +320,7 @@ def is_serving(workload: ObservedObject) -> bool:
     """
     if workload.ready is not True:
         return False
-    reported = "conditions" in workload.remote_status and not _is_gang(workload)
+    reported = "conditions" in workload.remote_status and workload.identity.kind != GANG_KIND
     return not reported or count(workload, "availableReplicas") > 0
 
 
@@ -330,17 +331,16 @@ def count(workload: ObservedObject, field: str) -> int:
 
 def copies_available(workload: ObservedObject, copies: int) -> int:
     """Return how many of the wanted copies take requests."""
-    return min(count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies)
+    return min(
+        count(workload, "readyReplicas" if workload.identity.kind == GANG_KIND else "availableReplicas"),
+        copies,
+    )
 
 
 def all_of(values: Iterable[bool]) -> bool:
     """Tell whether something holds of every engine, and there is one."""
     listed = list(values)
     return bool(listed) and all(listed)
-
-
-def _is_gang(workload: ObservedObject) -> bool:
-    return workload.identity.kind == "LeaderWorkerSet"
 
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
@@ -355,7 +355,7 @@ def _positive(value: object) -> int:
 
 def is_updating(workload: ObservedObject) -> bool:
     """Tell whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
-    if not _is_gang(workload):
+    if workload.identity.kind != GANG_KIND:
         return False
     updating, _ = condition_of(workload.remote_status, "UpdateInProgress")
     available, _ = condition_of(workload.remote_status, "Available")

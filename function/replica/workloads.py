@@ -1,6 +1,6 @@
 """Workloads: the Deployment of a Standalone, the LeaderWorkerSet of a gang, and the claims of their devices.
 
-    claim_templates ▶ the devices of each member        engine_workload ▶ what runs its pods
+    claim_template ▶ the devices of each member        engine_workload ▶ what runs its pods
     budgets, secrets ▶ what a platform asks for besides
 
 Two things of Kubernetes shape this file:
@@ -46,17 +46,11 @@ class ClaimTemplate:
     resource: dict[str, Any]
 
 
-def claim_templates(snapshot: ReplicaSnapshot) -> dict[tuple[str, str], ClaimTemplate]:
-    """Return the template of every member that claims devices, by engine and role."""
-    return {
-        (engine.name, member.role): _template(snapshot, engine.name, member)
-        for engine in snapshot.replica.spec.engines
-        for member in engine.members
-        if member.device_requests
-    }
+def claim_template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
+    """Return the claim template of one member: the devices that the scheduler resolved for it.
 
-
-def _template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
+    A template never changes: other devices get another one, whose name has a digest of its spec.
+    """
     devices: dict[str, Any] = {"requests": [claimed(request) for request in member.device_requests]}
     if member.device_constraints:
         devices["constraints"] = [
@@ -164,6 +158,7 @@ def engine_workload(
     members = [member for member in (engine.serving, engine.follower) if member is not None]
 
     def template(member: WorkloadMember) -> dict[str, Any]:
+        """Return the pods of one member, with the claim of its devices where it has one."""
         claim = claims.get((engine.name, member.role))
         named = "" if claim is None else claim.name
         return pod_template(snapshot, engine, member, workload=name, claim=named, before=before)
