@@ -2,9 +2,8 @@
 
 Up to 2.3 Crossplane watches no required resource, so a deployment learns of a change of a cluster when its
 ttl runs out. A WatchOperation runs this step for every change of an InferenceCluster; from 2.4 on it brings
-nothing sooner. What is desired here is
-the annotation `crossplane.io/reconcile-requested-at` on deployments; a new value of it makes Crossplane
-reconcile them at once.
+nothing sooner. What is desired here is the annotation `crossplane.io/reconcile-requested-at` on deployments;
+a new value of it makes Crossplane reconcile them at once.
 
     requirements ▶ state of the fleet ▶ deployments concerned ▶ a token for each
 
@@ -163,6 +162,7 @@ def read_state(request: Request, reuse: Reuse) -> FleetState:
 
 
 def _deployment(document: Document) -> Deployment:
+    """Read what decides whether a deployment is concerned; one that says nothing counts as short."""
     plain = _projected(document, _DEPLOYMENT)
     metadata, status = mapping(plain.get("metadata")), mapping(plain.get("status"))
     wanted, total = mapping(plain.get("spec")).get("replicas"), mapping(status.get("replicas")).get("total")
@@ -179,6 +179,7 @@ def _deployment(document: Document) -> Deployment:
 
 
 def _replica(document: Document) -> OwnedReplica:
+    """Read whose a replica is, and where."""
     plain = _projected(document, _REPLICA)
     metadata = mapping(plain.get("metadata"))
     return OwnedReplica(
@@ -191,6 +192,7 @@ def _replica(document: Document) -> OwnedReplica:
 
 
 def _projected(document: Document, shape: Shape) -> dict[str, Any]:
+    """Return the fields of a shape, none of an object that cannot be decoded: asking is never wrong."""
     try:
         return document.project(shape)
     except Unreadable:

@@ -181,6 +181,7 @@ class Intake:
             self.held += self._largest
 
     def _has_room(self) -> bool:
+        """Tell whether the largest call fits beside what is held; into an empty process any fits."""
         return not self.held or self.held + self._largest <= self._limit
 
     def _give_back(self, size: int) -> None:

@@ -85,6 +85,7 @@ class Metrics:
         )
 
     def _labelled(self, name: str, text: str, label: str) -> LabelledCounter:
+        """Return a counter with one label, registered under our prefix."""
         return LabelledCounter(Counter(f"{PREFIX}_{name}", text, [label], registry=self.registry))
 
     def watch(self, memory: Memory) -> None:

@@ -82,6 +82,7 @@ _TAINT = {"key": "maintenance", "effect": "NoSchedule"}
 
 
 def _deployment() -> dict[str, Any]:
+    """Return a made-up deployment of three replicas, whose selectors run most of the evaluator once."""
     selectors = [{"cel": selector} for selector in SELECTORS]
     member = {
         "role": "Standalone",
@@ -101,6 +102,7 @@ def _deployment() -> dict[str, Any]:
 
 
 def _cluster(name: str, nodes: int, taints: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    """Return a made-up cluster with one pool of so many nodes, in an address range for documentation."""
     gpu = {
         "name": "gpu",
         "driver": "gpu.nvidia.com",
@@ -128,6 +130,7 @@ def _cluster(name: str, nodes: int, taints: Sequence[dict[str, str]] = ()) -> di
 
 
 def _replica() -> dict[str, Any]:
+    """Return the made-up replica that is there: the pass has something to retain."""
     request = {"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 8}
     member = {"role": "Standalone", "nodePoolName": "pool", "deviceRequests": [request]}
     labels = {
@@ -261,6 +264,7 @@ def _stop_signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
 
     def received(number: signal.Signals) -> None:
+        """Stop at the first signal, and leave a second one to its default: it ends the process."""
         loop.remove_signal_handler(number)
         stop.set()
 

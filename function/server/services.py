@@ -144,11 +144,13 @@ class Runner:
         answer: asyncio.Future[bytes] = loop.create_future()
 
         def ended(job: Future[bytes]) -> None:
+            """Hand over to the loop; where it is closed already, nobody waits."""
             self._jobs.discard(job)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(concluded, job)
 
         def concluded(job: Future[bytes]) -> None:
+            """Give the bytes of the request back, and answer whoever still waits."""
             message.release()
             if answer.done():  # Its caller has given up.
                 return
@@ -159,6 +161,7 @@ class Runner:
                 answer.set_exception(error)
 
         def given_up(answer: asyncio.Future[bytes]) -> None:
+            """Take a call whose caller left out of the queue; one that runs already runs on."""
             if answer.cancelled():
                 job.cancel()
 
@@ -189,6 +192,7 @@ async def add_health(server: Any, settings: Settings) -> Any:
     intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
 
     async def read_request(context: Any) -> Any:
+        """Read a probe through the intake, so that its bytes count as those of any call."""
         message = await intake.receive(context)
         content = b"" if message is None else message.take()
         if message is not None:
@@ -221,6 +225,7 @@ def add_reflection(server: Any, settings: Settings) -> None:
     intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
 
     async def questions(context: Any) -> AsyncIterator[Any]:
+        """Yield the questions of a stream, each read through the intake."""
         while (message := await intake.receive(context)) is not None:
             content = message.take()
             message.release()

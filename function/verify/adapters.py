@@ -157,6 +157,7 @@ def check_adapters(state: AdapterState, desired: Iterable[AdapterPlace]) -> list
 
 
 def _is_base(adapter: ModelAdapter, host: Host) -> bool:
+    """Tell whether a replica is of the base: by the label of its deployment, or by any labels."""
     base = adapter.spec.base
     labels = {DEPLOYMENT_LABEL: base.deployment_name} if base.deployment_name else base.match_labels
     return host.namespace == adapter.namespace and labels.items() <= host.labels.items()

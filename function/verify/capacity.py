@@ -85,12 +85,17 @@ def _beyond_quota(state: State, living: Sequence[ModelReplica]) -> Iterator[Name
 
 
 def _arbitrates(state: State, replica: ModelReplica) -> bool:
+    """Tell whether preemption is asked for, and the cluster of a replica says who gives way."""
     cluster = state.clusters.get(replica.cluster)
     asked = bool(state.preempts) or any(quota.guaranteed is not None for quota in state.quotas)
     return asked and cluster is not None and cluster.arbitrates
 
 
 def _by_class(state: State, replica: ModelReplica) -> tuple[bool, int]:
+    """Order replicas by class: those whose rank is known later, the highest first among them.
+
+    Unknown is doubt, and doubt keeps: such a replica has its nodes before any that could give way.
+    """
     value = replica.priority if _arbitrates(state, replica) else None
     return (value is not None, -(value or 0))
 
@@ -112,6 +117,7 @@ def named_to_give_way(state: State) -> frozenset[NamespacedName]:
         named = cluster.gives_way.get(replica.uid) if cluster is not None else None
         if named is None or replica.priority is None or replica.notes is None or not replica.notes.spared:
             continue
+        # Borrowed capacity returns to a guarantee; all else gives way to a class that is strictly higher.
         if named.quota:
             higher = replica.priority < 0 and _borrows(state, replica)
         else:
@@ -158,6 +164,7 @@ def _could_go(state: State, new: Sequence[ModelReplica]) -> set[NamespacedName]:
 
 
 def _never_ready(replica: ModelReplica) -> bool:
+    """Tell whether it may yield: it can be read, is not Ready and never was (reason 6 of Law 2)."""
     return replica.whole and replica.ready is not True and not replica.was_ready
 
 
@@ -290,6 +297,7 @@ def _spread(state: State, decided: Decided, open_to: set[str]) -> Iterator[Viola
     """Each new replica went to the open cluster with the fewest, ties by name."""
     if any(cluster.nodes_to_come for cluster in state.clusters.values()):
         return  # What fits on nodes that are there comes first.
+    # A prioritized list may prefer a cluster for its devices, whatever it holds already.
     if any(
         request.first_available
         for e in decided.deployment.template.engines
@@ -318,6 +326,7 @@ def _has_room(decided: Decided, cluster: InferenceCluster, free: HeldNodes, matc
 
 
 def _fits(engines: Sequence[Engine], cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
+    """Try every choice of a pool for each engine. Raises TooMany where there are more than `LIMIT`."""
     options = [_costs(engine, cluster, matching) for engine in engines]
     if prod(map(len, options)) > LIMIT:
         raise TooMany

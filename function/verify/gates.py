@@ -84,6 +84,10 @@ def drained(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
 
 
 def _selected(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
+    """Tell whether the clusterSelector selects the cluster: labels, expressions and CEL, all of them.
+
+    A text that does not compile selects none: a new replica goes nowhere while the input is invalid.
+    """
     selector, labels = deployment.template.cluster_selector, cluster.labels
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
@@ -174,6 +178,7 @@ def compiles(deployment: ModelDeployment) -> bool:
 
 
 def _compiles(source: str, release: str) -> bool:
+    """Tell whether a release accepts a text; which release a cluster runs is not asked here."""
     try:
         compile_device(source, release)
     except CompileError:

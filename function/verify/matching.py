@@ -153,6 +153,7 @@ def _choices(name: str, sub: SubRequest, devices: tuple[Device, ...], *, new: bo
             if devices[other].claim == device.claim == "DRA"
             and (devices[other].driver, devices[other].device_class_name) == same
         ]
+        # What Kubernetes refuses of a claim, or aborts on, gates new placements only (Law 2, mismatched).
         large = sub.count > MOST or len(sub.selectors) + len(sub.claim_selectors) > MOST
         if new and device.claim == "DRA" and (large or _aborts(sub, device, devices)):
             continue
@@ -205,6 +206,7 @@ class Matching:
     """Remembers what was tried, for one check: the roles of most gangs ask for the same."""
 
     def __init__(self) -> None:
+        """Start with nothing: a memo of another check could be of another fleet."""
         self._claims: dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClaim]] = {}
 
     def claims(self, member: Member, pool: Pool, *, new: bool = True) -> frozenset[MemberClaim]:
@@ -345,6 +347,7 @@ class _Packings:
     """Every packing of some pods that leaves none of so many nodes open to one more."""
 
     def __init__(self, pod: PlacedPod, others: Sequence[PlacedPod], devices: Way) -> None:
+        """`devices`: how many each entry of a node has; `tries` is shared by all that is tried."""
         self._pod, self._others, self._devices = pod, others, devices
         self._best: dict[tuple[tuple[int, ...], int], int] = {}
         self.tries = TRIES

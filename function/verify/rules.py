@@ -35,6 +35,7 @@ def _wanted(deployment: ModelDeployment, replica: ModelReplica) -> tuple[Engine,
 
 
 def _pairs(engine: Engine, stamped: StampedEngine) -> list[tuple[Member, StampedMember]] | None:
+    """Pair each member with its stamped form, by role; None where the roles are others."""
     by_role = {str(member.role): member for member in engine.members}
     if sorted(by_role) != sorted(member.role for member in stamped.members):
         return None
@@ -70,6 +71,10 @@ def _engine(
     pairs: list[tuple[Member, StampedMember]],
     matching: Matching,
 ) -> Iterator[Violation]:
+    """Check one engine: its pools exist, it is on one of them or on one fabric, and it claims something.
+
+    Two pools are one fabric where an id, or the attribute, is published by both and equal.
+    """
     pools = {pool.name: pool for pool in cluster.pools}
     used = sorted({stamped.pool for _, stamped in pairs})
     unknown = [name for name in used if name not in pools]
@@ -92,6 +97,10 @@ def _engine(
 def _member(
     name: str, where: str, cluster: InferenceCluster, pair: tuple[Member, StampedMember], matching: Matching
 ) -> Iterator[Violation]:
+    """Check one member: its pods, and that its claim is one of those that its pool can give.
+
+    A member that binds nothing is stranded where it could bind a device on another pool (Two-level matching).
+    """
     member, stamped = pair
     if stamped.pods != member.pods:
         yield Violation("Shape", where, f"{name} has {stamped.pods} pods, {member.pods} are wanted")
@@ -115,6 +124,7 @@ def mismatched(
 ) -> bool:
     """Tell whether an existing replica could be mismatched: what it claims cannot be had as it is stamped."""
     engines = _wanted(deployment, replica)
+    # Another ModelCache may leave the cluster out of its footprint; which one does, `gates` would say.
     if engines is None or deployment.cache != replica.cache:
         return True
     by_name = {engine.name: engine for engine in engines}
@@ -134,6 +144,7 @@ def mismatched(
                 possible = matching.claims(member, pool, new=False) if pool else frozenset()
             except TooMany:
                 return True
+            # A node cost that grew may not fit; on KServe a gang of another size is another workload.
             grew = member.pods > stamped_member.pods
             resized = cluster.spec.stack == KSERVE and member.pods != stamped_member.pods
             if grew or resized or claimed not in map(frozenset, possible):
@@ -153,6 +164,7 @@ def check(state: State, decisions: Sequence[Decided]) -> list[Violation]:
 
 
 def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violation]:
+    """Check one decision. New replicas are checked one by one, the others by what became of them."""
     yield from _counts(decided)
     if state.closed and decided.new:
         text = f"{len(decided.new)} new though the function's input is invalid"
@@ -193,6 +205,10 @@ def _named(where: str, decided: Decided, replica: ModelReplica) -> Iterator[Viol
 
 
 def _counts(decided: Decided) -> Iterator[Violation]:
+    """Check numbers: none beyond what is wanted and the surge, none below `minReplicas`, none above a limit.
+
+    All of them gate new replicas only. What runs is never judged by a number (Law 2).
+    """
     deployment, total, new = decided.deployment, len(decided.desired), decided.new
     least = deployment.least
     policy = deployment.spec.placement
@@ -212,7 +228,10 @@ def _counts(decided: Decided) -> Iterator[Violation]:
 
 
 def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violation]:
-    """A replica leaves for a reason on the list, or not at all."""
+    """A replica leaves for a reason on the list of Law 2, or not at all. The numbers are those of the list.
+
+    Reason 5, a replica that is being deleted, is not asked for: such a one is not among the existing ones.
+    """
     replaceable = len(decided.new)
     identities = {(after.cluster, after.index) for _, after in decided.kept}
     before = deadline(state, decided.deployment)
@@ -222,24 +241,24 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
         cluster = state.clusters.get(replica.cluster)
         readable = replica.cluster not in state.unreadable
         if cluster is None and readable and state.clusters:
-            continue  # Its cluster is gone, and the list of clusters is no empty answer.
+            continue  # 1. Its cluster is gone, and the list of clusters is no empty answer.
         if cluster is not None and drained(decided.deployment, cluster):
-            continue
+            continue  # 2. A NoExecute taint that the deployment does not tolerate.
         if (replica.cluster, replica.index) in identities:
             continue  # Of two objects with one identity only one is desired.
         if (replica.namespace, replica.name) in gives_way:
-            continue
+            continue  # 6. It yields its place in a pool that holds more than it has, or in a quota.
         if (replica.namespace, replica.name) in named:
-            named = frozenset()  # One a pass: the next is judged by what came of it.
+            named = frozenset()  # 8. One a pass: the next is judged by what came of it.
             continue
         if surplus and len(decided.desired) >= decided.deployment.wanted:
-            surplus -= 1
+            surplus -= 1  # 4. Scale down, as far as more are kept than are wanted.
             continue
         if cluster and replaceable and mismatched(decided.deployment, cluster, replica, matching):
-            replaceable -= 1
+            replaceable -= 1  # 3. Its replacement was placed in the same pass, or it would be held.
             continue
         if cluster and replaceable and before is not None and evacuable(cluster, replica, before):
-            replaceable -= 1
+            replaceable -= 1  # 7. Degraded for longer than asked, and its replacement has a place.
             continue
         where = f"{decided.deployment.namespace}/{replica.name}"
         yield Violation("Lost", where, f"leaves {replica.cluster} for no reason that allows it")
