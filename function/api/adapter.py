@@ -77,12 +77,15 @@ class Base(Model):
 
     @model_validator(mode="after")
     def _one_of(self) -> Base:
+        """Refuse both and neither: with both, which replicas are meant would depend on who reads it."""
         if bool(self.deployment_name) == bool(self.match_labels):
             raise ValueError("expected either deploymentName or matchLabels")
         return self
 
 
 class _Spec(Model):
+    """The spec of a ModelAdapter; which of its fields are immutable is a rule of the XRD."""
+
     base: Base
     source: Name
     replicas: Annotated[Whole, Field(ge=0, le=200)] = 1
@@ -98,6 +101,7 @@ class ModelAdapter(Named):
 
     @model_validator(mode="after")
     def _labelled(self) -> ModelAdapter:
+        """Refuse a name that no label can hold: placements are listed by it."""
         if not is_dns_label(self.name):
             raise ValueError(
                 f"expected a DNS label of at most 63 characters as its name, found {shown(self.name)}"

@@ -106,6 +106,7 @@ class Holding(Model):
 
     @model_validator(mode="after")
     def _adds_up(self) -> Holding:
+        """Refuse nodes that equal replicas cannot hold, and claims of other pods than those counted."""
         pods = sum(engine.copies * member.pods for engine in self.engines for member in engine.members)
         if self.nodes % self.replicas or (self.engines and pods * self.replicas != self.nodes):
             raise ValueError("its nodes are not those of equal replicas")
@@ -128,6 +129,7 @@ class OtherHoldings(Holding):
     @field_validator("digests")
     @classmethod
     def _digests(cls, digests: str) -> str:
+        """Refuse what is no list of digests: its length says how many holders there are."""
         if any(len(key) != DIGEST for key in digests.split(" ")):
             raise ValueError(f"expected digests of {DIGEST} hex digits with a space between two")
         return digests
@@ -153,6 +155,7 @@ class Charged(Model):
 
     @model_validator(mode="after")
     def _is_the_sum(self) -> Charged:
+        """Refuse a sum that its shares do not make: a reader takes single shares out of it."""
         if sum(share.replicas * share.nodes for share in self.shares) != self.nodes:
             raise ValueError("nodes: expected the sum of the shares")
         return self

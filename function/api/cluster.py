@@ -212,6 +212,10 @@ def completed(published: PublishedPool, declared: NodePool | None, cel_version: 
 
 
 def _device_parts(device: Device) -> list[Any]:
+    """Return what decides which requests fit a device.
+
+    Taints only where there are some: a device without has the text that it had before there were taints.
+    """
     content = [device.driver, device.attributes, device.capacity, device.allow_multiple_allocations]
     taints = sorted(str(taint) for taint in device.taints)
     return [
@@ -293,6 +297,7 @@ class InferenceCluster(Model):
 
     @model_validator(mode="after")
     def _pool_names(self) -> InferenceCluster:
+        """Refuse a name that is published twice: what is charged there would be anybody's."""
         names = [pool.name for pool in self.published]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -43,6 +43,7 @@ class ClassSpec(Model):
     @model_validator(mode="before")
     @classmethod
     def _overrides_are_partial(cls, data: Any) -> Any:
+        """Leave devices out beside `from`: they override those of a class, and are partial."""
         partial = isinstance(data, dict) and data.get("from") is not None
         return {key: value for key, value in data.items() if key != "devices"} if partial else data
 
@@ -206,11 +207,15 @@ class ProviderConfigRef(Model):
 
 
 class _Spec(StackSpec):
+    """The part of the spec that pods depend on."""
+
     node_pools: tuple[PoolNodes, ...] = ()
     scheduling: Scheduling = Scheduling()
 
 
 class _Status(Model):
+    """The part of the status that says how the cluster is reached."""
+
     provider_config_ref: ProviderConfigRef = ProviderConfigRef()
 
 

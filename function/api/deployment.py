@@ -102,6 +102,7 @@ class LabelRequirement(Model):
 
     @model_validator(mode="after")
     def _values_fit(self) -> LabelRequirement:
+        """Refuse values where the operator takes none, and none where it needs some (Kubernetes)."""
         listed = self.operator in ("In", "NotIn")
         if listed and not self.values:
             raise ValueError(f"operator {self.operator} needs values")
@@ -203,6 +204,7 @@ class DeviceRequest(SubRequest):
 
     @model_validator(mode="after")
     def _of_one_way(self) -> DeviceRequest:
+        """Refuse on the request itself what every way of `firstAvailable` states for itself."""
         if self.first_available and self.claim_selectors:
             raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
         if self.first_available and self.tolerations:
@@ -231,6 +233,7 @@ class NodeSelector(Keyed):
 
     @model_validator(mode="after")
     def _unique(self) -> NodeSelector:
+        """Refuse a request name twice: constraints and the claim refer to requests by name."""
         refuse_twice("devices", [request.name for request in self.devices])
         return self
 
@@ -273,6 +276,7 @@ class Engine(Model):
 
     @model_validator(mode="after")
     def _roles(self) -> Engine:
+        """Refuse a role twice: a member is told from the others by its role."""
         roles = [member.role for member in self.members]
         if len(set(roles)) < len(roles):
             raise ValueError(f"members: the role {max(roles, key=roles.count)} is used twice")
@@ -321,6 +325,7 @@ class Preference(Model):
 
     @model_validator(mode="after")
     def _something(self) -> Preference:
+        """Refuse a preference that matches every cluster: its weight would decide nothing."""
         if not self.match_labels and not self.cel and self.max_cents_per_hour is None:
             raise ValueError("a preference needs matchLabels, cel or maxCentsPerHour")
         return self
@@ -335,6 +340,10 @@ class Disruption(Model):
     @field_validator("max_unavailable")
     @classmethod
     def _possible(cls, value: int | None, info: ValidationInfo) -> int | None:
+        """Refuse a budget of none without surge.
+
+        Where `maxSurge` is itself a fault it is missing from `info.data`; that fault is reported alone.
+        """
         if value == 0 and not info.data.get("max_surge", 1):
             raise ValueError("must be at least 1 where maxSurge is 0: nothing could ever be replaced")
         return value
@@ -375,6 +384,7 @@ class PlacementPolicy(Model):
     @field_validator("rollout")
     @classmethod
     def _possible(cls, value: Rollout | None, info: ValidationInfo) -> Rollout | None:
+        """Refuse a rollout that may take nothing out and put nothing beside it, and so never ends."""
         disruption = info.data.get("disruption")
         surge = "disruption" not in info.data or (disruption is not None and disruption.max_surge)
         if value is not None and value.max_unavailable == 0 and not surge:
@@ -397,6 +407,7 @@ class Alternative(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> Alternative:
+        """Refuse an engine name twice: stamped engines are found by name."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         return self
 
@@ -419,6 +430,7 @@ class ReplicaSpec(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> ReplicaSpec:
+        """Refuse a name twice: a replica notes which alternative it was placed as."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         names = [alternative.name for alternative in self.alternatives]
         if len(set(names)) < len(names):

@@ -36,6 +36,7 @@ _PLURAL = {"strings": "string", "ints": "int", "bools": "bool", "versions": "ver
 
 
 def _scalar(kind: str, value: object) -> object:
+    """Check one value of a type. A version is a text here: the selector that reads it parses it."""
     if kind == "int":
         return whole(value)
     expected = bool if kind == "bool" else str
@@ -45,12 +46,14 @@ def _scalar(kind: str, value: object) -> object:
 
 
 def _items(kind: str, value: object) -> list[object]:
+    """Check every value of a list attribute (gate DRAListTypeAttributes)."""
     if not isinstance(value, list):
         raise ValueError(f"expected a list of {kind}, found {shown(value)}")
     return [_scalar(kind, item) for item in value]
 
 
 def _one(holder: object) -> tuple[str, object]:
+    """Return the one field that is set, and its value; a null is as good as left out."""
     if not isinstance(holder, dict):
         raise ValueError(f"expected a map, found {shown(holder)}")
     entries = [(key, value) for key, value in holder.items() if value is not None]
@@ -87,6 +90,8 @@ def quantity(holder: object) -> dict[str, str]:
 
 
 def _every_value(check: Any) -> Any:
+    """Return the check of a map by name, in the order of names: the first fault is always the same."""
+
     def run(holders: dict[str, Any]) -> dict[str, Any]:
         checked = {}
         for name in sorted(holders):
@@ -127,6 +132,7 @@ class Device(Model):
 
     @model_validator(mode="after")
     def _claimable(self) -> Device:
+        """Refuse a DRA device without a class: a claim asks for devices by their class."""
         if self.claim == "DRA" and not self.device_class_name:
             raise ValueError("deviceClassName: required for claim DRA, but missing")
         return self
@@ -168,6 +174,7 @@ class Device(Model):
 
     @cached_property
     def _readings(self) -> dict[str, Device]:
+        """The device as the selectors of other releases see it, by release."""
         return {}
 
     def read_by(self, cel_version: str) -> Device:
@@ -201,13 +208,16 @@ class _Content(Packed):
     __slots__ = ("_plain", "key")
 
     def __init__(self, plain: object) -> None:
+        """Take plain values; their canonical text is the key."""
         self._plain = plain
         self.key = json.dumps(plain, sort_keys=True)
 
     def items(self) -> list[_Content] | None:
+        """Return the entries of a list, each with a key of its own; None for what is no list."""
         return [_Content(device) for device in self._plain] if isinstance(self._plain, list) else None
 
     def plain(self) -> object:
+        """Return the values themselves."""
         return self._plain
 
 

@@ -155,17 +155,20 @@ EXPERT_FLAG = "--enable-expert-parallel"
 
 
 def _number(text: str) -> int | None:
+    """Return a parallelism as written, None for what is no number or is absurdly large."""
     is_number = text.isascii() and text.isdigit() and len(text) < len("1000000")
     return int(text) or None if is_number else None
 
 
 def _standard(replica: ReplicaPods) -> Iterator[str]:
+    """Yield what stands in the way on our own stack: S1."""
     model = replica.serving.model
     if model is not None and not replica.cache and not model.uri.startswith(HUGGING_FACE):  # S1
         yield f"mounts no {_scheme(model.uri)} model: refer to a ModelCache"
 
 
 def _kserve(stack: str, replica: ReplicaPods) -> Iterator[str]:
+    """Yield what stands in the way on KServe, in the order of the rules: K1, then each engine, then K6."""
     phases = sorted(engine.phase or "" for engine in replica.engines)
     is_disaggregated = replica.serving.mode == "PrefillDecode"
     if not is_disaggregated and len(phases) != 1:  # K1
@@ -199,6 +202,7 @@ def _model(replica: ReplicaPods) -> Iterator[str]:
 
 
 def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
+    """Yield what stands in the way of one engine: K7, K3, K4, K5."""
     if engine.has_room:  # K7
         yield "its pods get no loader of adapters: leave adapters out"
     for template in engine.templates:  # K3
@@ -242,5 +246,6 @@ def _metadata_of_engine(templates: Sequence[PodTemplate]) -> Iterator[str]:
 
 
 def _scheme(uri: str) -> str:
+    """Return the scheme for a message, or the whole text in quotes where it has none."""
     scheme, separator, _ = uri.partition("://")
     return f"{scheme}://" if separator else f'"{uri}"'

@@ -145,6 +145,7 @@ class QuotaAmounts(StepInput):
 
     @model_validator(mode="after")
     def _something(self) -> QuotaAmounts:
+        """Refuse a quota that bounds nothing: an empty one is a slip, not a wish."""
         if not self.model_fields_set:
             raise ValueError("expected nodes, devices, replicas or centsPerHour")
         return self
@@ -165,6 +166,7 @@ class Quota(StepInput):
 
     @model_validator(mode="after")
     def _limits(self) -> Quota:
+        """Refuse a guarantee above the limit: it could never be met."""
         if self.at_most is None and self.guaranteed is None:
             raise ValueError("expected atMost or guaranteed")
         for unit in QuotaAmounts.model_fields if self.at_most and self.guaranteed else ():
@@ -182,6 +184,7 @@ class Quota(StepInput):
     @field_validator("cel")
     @classmethod
     def _compiles(cls, cel: str | None) -> str | None:
+        """Refuse an expression that does not compile: the input is at fault, and says so."""
         try:
             _ = None if cel is None else compile_node(cel)
         except CompileError as error:
@@ -212,6 +215,7 @@ class SchedulerConfig(StepInput):
 
     @model_validator(mode="after")
     def _order_needs_replicas(self) -> SchedulerConfig:
+        """Refuse a global order from sums: it places peers, and needs their replicas."""
         if self.capacity == "Published" and self.coordination == "GlobalOrder":
             raise ValueError(
                 "capacity: Published cannot be combined with coordination: GlobalOrder, which places the"
@@ -221,6 +225,7 @@ class SchedulerConfig(StepInput):
 
     @model_validator(mode="after")
     def _unique(self) -> SchedulerConfig:
+        """Refuse names twice, and quotas where no replica of others is read to count them."""
         refuse_twice("priorityClasses", [priority_class.name for priority_class in self.priority_classes])
         refuse_twice("quotas", [quota.name for quota in self.quotas])
         if self.quotas and self.capacity == "Published":
@@ -231,6 +236,10 @@ class SchedulerConfig(StepInput):
 
     @model_validator(mode="after")
     def _preemption_yields(self) -> SchedulerConfig:
+        """Refuse preemption where nothing would give way.
+
+        A victim leaves because its pool is overcommitted, which only `overcommit: Yield` answers.
+        """
         classes = (f'priorityClasses: "{of.name}" preempts' for of in self.priority_classes if of.preempts)
         shares = (f'quotas: "{of.name}" has guaranteed' for of in self.quotas if of.guaranteed is not None)
         asked = next(iter([*classes, *shares]), "")
@@ -330,6 +339,7 @@ class ClusterConfig(StepInput):
 
     @model_validator(mode="after")
     def _published(self) -> ClusterConfig:
+        """Refuse fields that would be published nowhere, naming what each needs."""
         if self.accounting is not None and self.publish != "Attributes":
             raise ValueError("accounting: published only with publish: Attributes")
         if self.capacity == "Usable" and self.publish != "Attributes":
@@ -355,6 +365,7 @@ class GatewayName(StepInput):
 
 
 def _address(value: str) -> str:
+    """Refuse a path, a slash at the end and spaces: the address is the beginning of every URL."""
     scheme, separator, _ = value.partition("://")
     if (separator and scheme not in DEFAULT_PORTS) or value != value.strip() or value.endswith("/"):
         raise ValueError("expected a host, or a URL with http:// or https:// and without a / at its end")
@@ -362,6 +373,7 @@ def _address(value: str) -> str:
 
 
 def _duration(value: str) -> str:
+    """Refuse what the Gateway API would refuse on the route, where nobody would look."""
     if not _DURATION.fullmatch(value):
         raise ValueError("expected a duration of Gateway API such as 30s or 1h30m, 0s for none")
     return value

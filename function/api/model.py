@@ -58,6 +58,7 @@ class Model(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_unset(cls, data: Any) -> Any:
+        """Drop nulls: YAML and server-side apply write one where a field is left out."""
         if isinstance(data, dict) and None in data.values():
             return {key: value for key, value in data.items() if value is not None}
         return data
@@ -283,6 +284,7 @@ class Reader:
     """The first field that could not be read, and what was found there; empty while all could."""
 
     def _odd(self, key: str, expected: str, value: object) -> None:
+        """Note the first fault; the value is shown only where it is a scalar."""
         if self.fault:
             return
         missing = value in (None, "", [])

@@ -187,6 +187,7 @@ def bracketed(address: str) -> str:
 
 
 def _host(host: str) -> tuple[str, str]:
+    """Return family and address of a host. What an EndpointSlice refuses is refused here."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -199,6 +200,7 @@ def _host(host: str) -> tuple[str, str]:
 
 
 def _name(host: str) -> str:
+    """Return a DNS name without the dot at its end. An address in digits that is none is refused."""
     if not host:
         raise ValueError("a host is required, but missing")
     name = host.removesuffix(".")
@@ -208,6 +210,7 @@ def _name(host: str) -> str:
 
 
 def _port(parts: SplitResult) -> int:
+    """Return the port, by default that of the scheme."""
     try:
         port = parts.port
     except ValueError:

@@ -118,6 +118,7 @@ class DeferredGap:
     __slots__ = ("_find", "_gap")
 
     def __init__(self, find: Callable[[], Gap]) -> None:
+        """`find` makes the gap. It is called once, by the first reader."""
         self._find = find
         self._gap: Gap | None = None
 
@@ -250,14 +251,17 @@ class ConditionReason(NamedTuple):
 
 
 def _progress(*names: str) -> tuple[ConditionReason, ...]:
+    """Return reasons that make no event: something is on its way, or is as it should be."""
     return tuple(ConditionReason(name) for name in names)
 
 
 def _problems(*names: str) -> tuple[ConditionReason, ...]:
+    """Return reasons whose arrival is a warning event."""
     return tuple(ConditionReason(name, is_problem=True) for name in names)
 
 
 def _milestones(**texts: str) -> tuple[ConditionReason, ...]:
+    """Return reasons whose arrival is an event with a text of its own."""
     return tuple(ConditionReason(name, milestone=text) for name, text in texts.items())
 
 

@@ -265,12 +265,14 @@ class ModelReplica(NamedTuple):
 
 
 def _constraint(plain: Mapping[str, Any]) -> StampedConstraint:
+    """Read a constraint. One whose requests cannot be read covers all of them, which is stricter."""
     named = plain.get("requests")
     names = named if isinstance(named, list) else ()
     return StampedConstraint(string(plain.get("matchAttribute")), tuple(map(string, names)))
 
 
 def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
+    """Read one member: its role, its pool, its pods, and what each of them claims."""
     return StampedMember(
         role=read.role(plain),
         pool=read.given(plain, "nodePoolName"),
@@ -299,11 +301,13 @@ def nodes_by_pool(engines: tuple[StampedEngine, ...]) -> dict[str, int]:
 
 
 def _index(text: str) -> int | None:
+    """Read an index in its one spelling: `01` would be the same replica as `1`."""
     canonical = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
     return int(text) if canonical and len(text) < 10 else None  # noqa: PLR2004 - far above any real index
 
 
 def _number(text: str) -> int | None:
+    """Read a whole number that we wrote; None for anything else, which is doubt."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 
@@ -345,6 +349,7 @@ def charge(plain: Mapping[str, Any]) -> ModelReplica:
 
 
 def _pods(read: Reader, member: Mapping[str, Any]) -> int:
+    """Return the pods of one copy: only a Worker has several."""
     is_worker = member.get("role") == "Worker"
     return read.number(read.map(member, "worker"), "nodes") if is_worker else 1
 

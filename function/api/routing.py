@@ -31,6 +31,8 @@ class Routing(Model):
 
 
 class _Status(Model):
+    """The part of the status that says where requests go."""
+
     routing: Routing = Routing()
 
 
@@ -85,12 +87,15 @@ class EndpointGroup(Model):
 
 
 def _weighed(groups: tuple[EndpointGroup, ...]) -> tuple[EndpointGroup, ...]:
+    """Refuse groups that get no request at all."""
     if not any(group.weight for group in groups):
         raise ValueError("at least one group of endpoints needs a weight above 0")
     return groups
 
 
 class _Spec(Model):
+    """The groups of endpoints, in the order of their requirements."""
+
     endpoints: Annotated[tuple[EndpointGroup, ...], Field(min_length=1), AfterValidator(_weighed)]
 
 

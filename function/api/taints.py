@@ -43,6 +43,7 @@ class Toleration(Model):
 
     @model_validator(mode="after")
     def _whole_rule(self) -> Toleration:
+        """Refuse what the API server refuses of a toleration."""
         if self.operator == "Equal" and not self.key:
             raise ValueError("operator Equal needs a key")
         if self.operator == "Exists" and self.value:

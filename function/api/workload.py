@@ -149,6 +149,7 @@ class Mount(Model):
 
     @model_validator(mode="after")
     def _free(self) -> Mount:
+        """Refuse a path that is relative, or where pods have a mount already."""
         if not self.mount_path.startswith("/"):
             raise ValueError("mountPath: expected an absolute path")
         if f"{self.place}/".startswith(RESERVED_PATHS):
@@ -191,6 +192,7 @@ class Container(Model):
 
     @model_validator(mode="after")
     def _named_once(self) -> Container:
+        """Refuse a variable without a name, or twice: a server-side apply is refused for it."""
         names = [variable.get("name") for variable in self.env]
         if not all(isinstance(name, str) and name for name in names):
             raise ValueError("env: every variable needs a name")
@@ -239,6 +241,7 @@ class PodSpec(Model):
 
     @model_validator(mode="after")
     def _mounted(self) -> PodSpec:
+        """Refuse a mount without a volume, and two mounts at one place, as the API server would."""
         names = [str(volume["name"]) for volume in self.volumes]
         refuse_twice("volumes", names)
         for container in self.containers:
@@ -301,6 +304,7 @@ class WorkloadEngine(Model):
 
     @model_validator(mode="after")
     def _shape(self) -> WorkloadEngine:
+        """Refuse what no workload can run: a Leader without Workers, or Workers alone."""
         if tuple(sorted(member.role for member in self.members)) not in _ENGINE_SHAPES:
             raise ValueError("members: expected one Standalone, or a Leader and a Worker")
         return self
@@ -345,6 +349,7 @@ class WorkloadSpec(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> WorkloadSpec:
+        """Refuse a name twice: names and keys of workloads are made of it."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         return self
 

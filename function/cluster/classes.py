@@ -98,6 +98,7 @@ def _overrides(devices: object) -> list[dict[str, Any]]:
 
 
 def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """Lay overrides over a base: maps are merged by key, everything else is replaced, null is left out."""
     maps = {
         key: {**base.get(key, {}), **mapping(overrides.get(key))}
         for key in MAPS

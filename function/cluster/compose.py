@@ -86,6 +86,7 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
         return {}
 
     def secret(ref: SecretRef) -> dict[str, str]:
+        """Return a reference to a key of a Secret, which the platform keeps in its own namespace."""
         return {"name": ref.name, "namespace": SYSTEM_NAMESPACE, "key": ref.key}
 
     kubeconfig, identity = existing.secret_ref, existing.identity_secret_ref

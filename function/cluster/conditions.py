@@ -50,6 +50,7 @@ def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, An
 
 
 def _false(kind: str, reason: str, message: str) -> Condition:
+    """Return a condition that is False, with its message as one line of bounded length."""
     return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 

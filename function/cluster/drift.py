@@ -495,10 +495,12 @@ def is_individual(attribute: str) -> bool:
 
 
 def _bare(driver: str, key: str) -> str:
+    """Return a name without its driver's domain, as classes may write it either way."""
     return key.removeprefix(f"{driver}/")
 
 
 def _shown(typed: JsonObject | None) -> str:
+    """Return a typed value for a message, `none` where there is none."""
     values = sorted(mapping(typed).items())
     return ", ".join(f"{kind} {json.dumps(value, sort_keys=True)}" for kind, value in values) or "none"
 
@@ -544,4 +546,5 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
 
 
 def _number(spec: JsonObject, key: str) -> int:
+    """Return a number of a slice's pool, 1 where it does not say (ResourceSlice of Kubernetes)."""
     return number(mapping(spec.get("pool")).get(key), 1)

@@ -108,6 +108,7 @@ def _named_by_input(config: ClusterConfig) -> dict[str, dict[str, Any]]:
 
 
 def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    """Return the head of a manifest."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
@@ -470,6 +471,10 @@ def overcommitted(status: dict[str, Any]) -> bool:
 def _pool(
     snapshot: ClusterSnapshot, declared: DeclaredPool, last: dict[str, Any] | None
 ) -> dict[str, Any] | None:
+    """Return what is published of one declared pool; `last` is what was published of it before.
+
+    None where nothing is to be published: a class without devices leaves nothing to claim.
+    """
     devices = snapshot.classes.get(declared.class_name)
     if devices is None or isinstance(devices, MissingClass):
         return last  # Law C 3.

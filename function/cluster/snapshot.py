@@ -183,6 +183,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
 
 
 def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
+    """Read the cluster, or say in the words of its condition which part of it is wrong."""
     try:
         cluster = DeclaredCluster.parse(composite)
     except Malformed as error:

@@ -277,6 +277,7 @@ def _pool(
     nodes: Sequence[Sighting],
     inventory: _Inventory,
 ) -> ObservedPool:
+    """Count what can be used of one pool: its nodes that are there, less those of no use now."""
     selector = drift.node_labels_of(pool.name, pool.node_selector)
     unread = sum(node.manifest is None for node in nodes)
     here = [
@@ -402,4 +403,5 @@ def _device_fault(
 
 
 def _short(what: str, able: int, wanted: int, taint: str) -> str:
+    """Return the phrase for too few of something, with the taint that keeps the others away."""
     return f"has {able} of {wanted} {what}" + (f", others have the taint {taint}" if taint else "")

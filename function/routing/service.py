@@ -298,6 +298,7 @@ def routing_ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
 
 
 def _false(kind: str, reason: str, message: str) -> Condition:
+    """Return a condition that is False, with its message as one line of bounded length."""
     return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 
