@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
-from function.api.model import Metadata, Model, Name, Stack, StackSpec, Whole, number
+from function.api.model import Metadata, Model, Name, StackSpec, Whole, number
 from function.boundary import Document, Shape
 
 # InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.

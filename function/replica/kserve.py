@@ -103,6 +103,11 @@ class KServeEngine:
     pod_metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     """The labels and annotations that the service has for its pods alone; none in v1alpha1."""
 
+    @property
+    def section(self) -> str:
+        """Where the spec of the service has the engine: at its top (""), but for the one that prefills."""
+        return "prefill" if self.engine.phase == "Prefill" else ""
+
 
 @dataclass(frozen=True, slots=True)
 class KServeReplica:
@@ -135,9 +140,7 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     sections: dict[str, dict[str, Any]] = {}
     for engine in engines:
         parallelism = parallelism_of(stack_engine(engine.engine), replica.spec.serving.parallelism)
-        # The spec of the service has an engine at its top (""), but for the one that prefills.
-        place = "prefill" if engine.engine.phase == "Prefill" else ""
-        section = sections[place] = {"replicas": engine.engine.copies}
+        section = sections[engine.section] = {"replicas": engine.engine.copies}
         stated = parallelism.model_dump(by_alias=True, exclude_none=True)
         if stated:
             section["parallelism"] = stated

@@ -228,10 +228,10 @@ def _relabelled(cluster: WorkloadCluster, replica: Workload, observed: Mapping[s
     if cluster.spec.dialect != KSERVE_V1ALPHA2 or not running:
         return ""
     labels, spec = (mapping(running[0].get(part)) for part in ("metadata", "spec"))
-    for engine in replica.engines:
+    for engine in replica.spec.engines:
         section = mapping(spec.get("prefill")) if engine.phase == "Prefill" else spec
         held = {**mapping(labels.get("labels")), **mapping(section.get("labels"))}
-        wanted = {**cluster.scheduling.labels, **engine.serving.template.metadata.labels}
+        wanted = {**cluster.spec.scheduling.labels, **engine.serving.template.metadata.labels}
         changed = sorted(key for key in held.keys() | wanted.keys() if held.get(key) != wanted.get(key))
         if changed and not engine.is_gang:
             return f"{KSERVE}: engine {engine.name}: the label {changed[0]} of single pods is for life"
