@@ -135,6 +135,7 @@ def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response
     if whole is None or not needs:
         decision = _pass(snapshot, standing, shared)
         delivered = standing.inputs_delivered
+        # Undelivered, the composite and what is observed tell if the fleet is needed: one call fewer.
         needs = needs or requirements.needs_fleet(
             decision if delivered else _pass(snapshot, as_if_delivered(standing), shared)
         )

@@ -274,6 +274,7 @@ def _options(
             if (rules.allowed is None or rules.allowed(request, sub, device))
             and evaluations.probe(sub, device).kind == "match"
             and rules.tolerates(sub, device)
+            # A claim that is too large is refused; where a selector errs the allocator gives up on the node.
             and not (device.claimable and rules.bounded and _too_large(member, sub))
             and (rules.allowed is not None or _erring(evaluations, sub, device, devices) is None)
         ]
@@ -500,13 +501,14 @@ def resolve(
     rules = _Rules(Constraints.of(member), allowed, bounded=allowed is None)
     try:
         search = _Assignment(evaluations, member, devices, rules, budget)
-        wider = search
+        wider = search  # A request is covered by one entry before it is by several of a class.
         if _combinable(devices):
             wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
         candidates = zip(member.requests, search.options, wider.options, strict=True)
         barred = [request for request, *ways in candidates if not any(ways)]
         if barred:
             return Refusal(partial(_barred, member, barred, devices))
+        # An assignment that claims a device comes before any that does not, whatever the order of entries.
         chosen = search.first(claiming=True) or (wider.first(claiming=True) if wider.combines else None)
         chosen = chosen or search.first(claiming=False)
         if chosen is None:

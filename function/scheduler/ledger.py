@@ -173,7 +173,7 @@ PoolKey: TypeAlias = tuple[str, str]
 
 
 class Rooms(dict[PoolKey, PoolCapacity]):
-    """What some pools have left while it is tried who gives way there. Other pools are not watched."""
+    """The capacities left in some pools while it is tried who gives way there. No other pool is watched."""
 
     def __init__(self, ledger: Ledger, left: Mapping[PoolKey, PoolCapacity]) -> None:
         """Start with what is left. `ledger` says what a replica demands."""

@@ -42,6 +42,7 @@ class Matcher:
 
     def fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
+        # Only what may change the fit is in its key, so that as many clusters as can be share one.
         fabrics = tuple(pool.fabrics for pool in cluster.pools) if shape.spreads else ()
         counted = cluster.pools if cluster.counts_devices else ()
         accounting = tuple((pool.accounting, pool.across_nodes) for pool in counted)

@@ -152,7 +152,7 @@ class PlacementMemo:
 
 
 class EasySearches(dict[tuple[ClusterFit, Capacities, int], SearchOutcome]):
-    """What easy searches ended with, by fit, free capacities and the steps that each has of its own.
+    """The outcomes of easy searches, by fit, free capacities and the steps that each has of its own.
 
     Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
     Buys: a thousand equal clusters are searched once. It lasts longer than a pass where `Shared` holds it.
@@ -160,7 +160,7 @@ class EasySearches(dict[tuple[ClusterFit, Capacities, int], SearchOutcome]):
 
 
 class HardSearches:
-    """What the hard searches of one pass ended with.
+    """The outcomes of the hard searches of one pass.
 
     Law: as of easy ones, but that a hard one drew on what others had left of the call's budget. It is shared
     by clusters with equal pools, whose content is the key: how often it is run must not depend on which of
@@ -370,14 +370,13 @@ class Shared:
 
         `of` says how replicas are read: those that were read in another way are read again.
         """
-        if (
-            self._listing is None
-            or self._listing[0] != of
-            or not self._listing[1].goes_on(documents, clusters)
-        ):
-            self._listing = of, Listing(clusters)
-        listing = self._listing[1]
-        listing.read(documents, parse)
+        if self._listing is not None:
+            before, listing = self._listing
+            if before == of and listing.read(documents, clusters, parse):
+                return listing
+        listing = Listing(clusters)
+        listing.read(documents, clusters, parse)
+        self._listing = of, listing
         return listing
 
     def join(self, inputs: SchedulingInput) -> None:

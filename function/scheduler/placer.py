@@ -181,6 +181,7 @@ class Placer:
         if not fit.possible:
             return Reason.NoMatchingDevice
         free = _without(barred, cluster, self.ledger.capacities(cluster))
+        # Nodes that are there come before nodes that are still to come: such a replica need not wait.
         present = self.ledger.present(cluster)
         present = present and _without(barred, cluster, present)
         now = None if present is None else self._search(cluster, fit, present)
@@ -230,6 +231,7 @@ class Placer:
             return None
         candidate = placement.candidate
         identity, name = self.indices.take(candidate.cluster.name)
+        # Before it is charged: a replica does not stand in the way of its own guarantee.
         guarantee = self._share(candidate, self._inputs.priority.value)
         self.take(candidate)
         return Placed(

@@ -172,18 +172,25 @@ class Listing:
         self._ledger = Ledger(clusters.values())
         self._charged = 0
 
-    def goes_on(self, documents: tuple[Document, ...], clusters: Mapping[str, InferenceCluster]) -> bool:
-        """Tell whether a list begins as this one does, as far as this one goes, on the same clusters."""
-        return documents[: len(self._documents)] == self._documents and clusters == self._clusters
+    def read(
+        self,
+        documents: tuple[Document, ...],
+        clusters: Mapping[str, InferenceCluster],
+        parse: Callable[[Document], ModelReplica],
+    ) -> bool:
+        """Read on in a list that begins as this one does, on the same clusters; False for any other list.
 
-    def read(self, documents: tuple[Document, ...], parse: Callable[[Document], ModelReplica]) -> None:
-        """Read on in a list that begins as this one does. `parse` never fails."""
+        `parse` never fails.
+        """
+        if documents[: len(self._documents)] != self._documents or clusters != self._clusters:
+            return False
         for document in documents[len(self._documents) :]:
             replica = parse(document)
             self._by_deployment[replica.deployment].append(len(self.replicas))
             self.by_name[replica.name].append(len(self.replicas))
             self.replicas.append(replica)
         self._documents = documents
+        return True
 
     def concerning(self, deployment: str, names: Iterable[str]) -> list[int]:
         """Where the replicas of a deployment's name stand, and those of some object names, in order."""

@@ -197,15 +197,15 @@ def _guaranteed(decision: Decision) -> Iterator[str]:
         yield str(holding)
 
 
-def _left_out(decision: Decision) -> Iterator[str]:
-    """Deployments for which nothing is reserved, so that two may pick the same node."""
+def _too_dear(decision: Decision) -> Iterator[str]:
+    """Selectors that cost more than a call spends: those of earlier deployments, and preferences of our own.
+
+    For such a deployment nothing is reserved, so two may pick the same node. Such a preference counts as if
+    it did not match.
+    """
     if decision.left_out:
         names = listed([*decision.left_out], SHOWN)
         yield f"nothing is reserved for {names}: their selectors cost more than a call spends on others"
-
-
-def _unjudged(decision: Decision) -> Iterator[str]:
-    """Preferences that ran out of units: there they count nothing, as if they did not match."""
     unjudged = sorted(decision.inputs.evaluations.unjudged.items())
     named = [f"preferences[{at}] on {counted(len(clusters), 'cluster')}" for at, clusters in unjudged]
     if named:
@@ -213,7 +213,7 @@ def _unjudged(decision: Decision) -> Iterator[str]:
 
 
 NOTES = (
-    *(_held_beyond, _evacuation, _waiting, _beside, _doubted, _outside, _left_out, _unjudged),
+    *(_held_beyond, _evacuation, _waiting, _beside, _doubted, _outside, _too_dear),
     *(_preempting, _guaranteed),
 )
 """What is added, in this order."""

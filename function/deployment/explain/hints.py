@@ -23,7 +23,7 @@ from typing import Any
 from function.api import Malformed
 from function.api.reasons import Rejection
 from function.deployment.explain.change import InputChange
-from function.deployment.explain.remedies import corrections, proposals
+from function.deployment.explain.remedies import proposals
 from function.scheduler.decision import Decision
 from function.scheduler.schedule import schedule
 
@@ -103,11 +103,8 @@ def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]
     missing = decision.total < decision.wanted or decision.held
     if decision.stopped or not missing or not (decision.placer or decision.inputs.selectors.invalid):
         return []
-    changes = (
-        corrections(decision.inputs) if decision.inputs.selectors.invalid else proposals(decision, rejections)
-    )
     trial, helpful, groups = _Trial(decision), list[Hint](), set[str]()
-    for change in changes:
+    for change in proposals(decision, rejections):
         if len(helpful) >= SHOWN:
             break
         if change.group and change.group in groups:

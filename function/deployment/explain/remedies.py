@@ -16,7 +16,7 @@ Adding one is step 7 of "A filter" in CONTRIBUTING.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -548,16 +548,17 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
 """In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""
 
 
-def corrections(inputs: SchedulingInput) -> Iterator[InputChange]:
-    """Yield corrections of device selectors that do not compile."""
-    for invalid in inputs.selectors.invalid:
-        new, _ = unflattened(invalid.error.source, inputs.fleet)
+def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterator[InputChange]:
+    """Every proposal: the best of each kind first, then the second best of each.
+
+    While a selector does not compile nothing is matched, so then only its correction can help.
+    """
+    for invalid in decision.inputs.selectors.invalid:
+        new, _ = unflattened(invalid.error.source, decision.inputs.fleet)
         if new:
             yield rewritten(Rewrite(Effort.SPELLING, invalid.error.source, new, "correct the spelling"))
-
-
-def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[InputChange]:
-    """Every proposal: the best of each kind first, then the second best of each."""
+    if decision.inputs.selectors.invalid:
+        return
     context = ProposalContext(decision, decision.inputs, rejections)
     columns = [list(proposer(context)) for proposer in PROPOSERS]
     for row in range(max(map(len, columns), default=0)):

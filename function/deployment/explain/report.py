@@ -343,8 +343,10 @@ def report(
     One that needed no fleet tells of the clusters of its replicas, and nothing of what others have or hold.
     """
     survey, whole = Survey.of(decision), decision.inputs.fleet.whole
+    placed = message.placed_of(decision)
+    line = message.around(placed, decision) if decision.rejections and not summary else placed
     placement: JsonObject = {
-        "summary": summary or summary_of(decision),
+        "summary": summary or line,
         "replicas": replicas(decision),
         "dropped": dropped(decision),
         "hints": [hint.plain for hint in hints(decision, survey.rejections)] if whole else [],
@@ -359,15 +361,6 @@ def report(
             return dict(sorted(placement.items()))
     _cut(placement, limit or LIMIT)
     return dict(sorted(placement.items()))
-
-
-def summary_of(decision: Decision) -> str:
-    """The decision in one line."""
-    return (
-        message.around(message.placed_of(decision), decision)
-        if decision.rejections
-        else message.placed_of(decision)
-    )
 
 
 def _cut(placement: JsonObject, limit: int) -> None:

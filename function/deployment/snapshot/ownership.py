@@ -152,7 +152,7 @@ def _deployment(document: Document) -> ModelDeployment | None:
 
 
 def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
-    """What a remembered deployment owns; one that may place nothing is not remembered as one."""
+    """Yield what a remembered deployment owns; of one that may place nothing, nothing is remembered."""
     return parts_of(deployment) if deployment is not None else ()
 
 
