@@ -88,6 +88,12 @@ class DeclaredGateway(Model):
     address: str = ""
 
 
+class ObserverConfig(Model):
+    """A ClusterProviderConfig that its platform engineer made."""
+
+    name: Name
+
+
 class Existing(Model):
     """A cluster that is there already."""
 
@@ -95,6 +101,8 @@ class Existing(Model):
     identity_secret_ref: IdentityRef | None = None
     cache: CacheStorage = CacheStorage()
     gateway: DeclaredGateway = DeclaredGateway()
+    observer_config_ref: ObserverConfig | None = None
+    """What nodes are looked at through: the count of users in the composed one wakes the cluster."""
 
 
 class ClusterSource(Model):

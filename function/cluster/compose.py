@@ -112,6 +112,8 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
         made[names.STACK] = Desired(stack, ready=snapshot.stack_ready[0])
     looks = observations(snapshot)
     own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
-    looks |= names.collections(request, snapshot.provider_config, own_labels=own_labels)
+    observer = existing.observer_config_ref
+    through = snapshot.provider_config if observer is None else observer.name
+    looks |= names.collections(request, through, own_labels=own_labels)
     # What is looked at is always ready: a cluster does not wait for what it may not have.
     return made | {key: Desired(resource, ready=True) for key, resource in looks.items()}

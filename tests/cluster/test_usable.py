@@ -11,7 +11,7 @@ import pytest
 from function.api.taints import Toleration
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import drift, handler
-from function.cluster.names import CLAIMS, NODES, REQUIRED, SLICES, TAINT_RULES
+from function.cluster.names import CLAIMS, NODES, PROVIDER_CONFIG, REQUIRED, SLICES, TAINT_RULES
 from function.cluster.usable import PREFIX, SERVICE_PREFIX
 from function.replica import names
 from tests.cluster.build import Case, cluster, inference_class, replica
@@ -555,3 +555,22 @@ def test_tolerations_are_read_once_for_a_pool(monkeypatch: pytest.MonkeyPatch) -
     tainted = [seen(node(name, taints=[{"key": "k", "effect": "NoSchedule"}])) for name in "abcd"]
     assert usable(Look(pool=pool, nodes=tainted).answer()) == {"nodes": 4}
     assert len(reads) == 2, "ours, and that of the pool"
+
+
+def test_nodes_are_looked_at_through_another_configuration_where_one_is_named() -> None:
+    """The count of users in the composed one wakes the cluster with every new Object."""
+    observer = {"name": "east-reader"}
+    made = Case(cluster(observerConfigRef=observer), input=INPUT)
+
+    def reached_through(key: str, answer: Response) -> Any:
+        return answer.desired[key].resource["spec"]["providerConfigRef"]["name"]
+
+    first = made.answer()
+    composed = first.desired[PROVIDER_CONFIG].resource["metadata"]["name"]
+    assert {reached_through(key, first) for key in (NODES, SLICES)} == {"east-reader"}
+    assert reached_through("see-gateway", first) == composed == first.status["providerConfigRef"]["name"]
+    settled = Case(cluster(), input=INPUT).settled()
+    settled.cluster["spec"]["cluster"]["existing"]["observerConfigRef"] = observer
+    assert reached_through(NODES, settled.answer()) == composed, "what looks already goes on as it is"
+    made.cluster["spec"]["cluster"]["existing"]["observerConfigRef"] = {"name": ""}
+    assert "spec.cluster.existing.observerConfigRef.name" in made.answer().conditions[0].message

@@ -210,11 +210,11 @@ def create(living: plane.ControlPlane, plan: Plan) -> float:
     return time.monotonic() - started
 
 
-def metrics() -> dict[str, float]:
-    """What Crossplane counts for our composites."""
+def metrics(controller: str = CONTROLLER) -> dict[str, float]:
+    """What Crossplane counts for composites of a kind, deployments where nobody says another."""
     with urllib.request.urlopen(METRICS, timeout=10) as page:
         lines = page.read().decode().splitlines()
-    ours = [line for line in lines if f'controller="{CONTROLLER}"' in line]
+    ours = [line for line in lines if f'controller="{controller}"' in line]
     counted: Counter[str] = Counter()
     for item in ours:
         named, _, value = item.rpartition(" ")
