@@ -153,11 +153,6 @@ class AdapterPlacement:
     owner: str | None = None
     """The uid of its controller; None without one."""
 
-    @property
-    def standing(self) -> tuple[str, str]:
-        """Its turn where slots are short: by creation, then by name. What is not stored yet comes last."""
-        return (self.created or "~", self.name)
-
 
 def read_placement(document: Document) -> AdapterPlacement:
     """Read one ModelAdapterPlacement, leniently: it holds a slot whether or not all of it can be read.
@@ -202,7 +197,8 @@ def holders(placements: Iterable[AdapterPlacement], room: int) -> tuple[AdapterP
     same holders: the adapter's handler gives the others' places up, the replica's loads only these.
     """
     staying = (placement for placement in placements if not placement.terminating)
-    return tuple(sorted(staying, key=lambda placement: placement.standing)[:room])
+    # By creation, then by name. What is not stored yet has no time, and comes last.
+    return tuple(sorted(staying, key=lambda placed: (placed.created or "~", placed.name))[:room])
 
 
 @dataclass(frozen=True, slots=True)

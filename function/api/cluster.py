@@ -45,6 +45,9 @@ from function.cel.subject import Subject, bind_node
 
 T = TypeVar("T")
 
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+"""Writes values down so that equal values give equal texts."""
+
 
 class InfiniBand(Model):
     """The identity of an InfiniBand fabric."""
@@ -157,7 +160,7 @@ class Pool:
     @cached_property
     def canonical(self) -> str:
         """A text of everything that decides which engines fit the pool: equal texts fit the same engines."""
-        return canonical_text([self.name, *self.parts[2:]])
+        return CANONICAL.encode([self.name, *self.parts[2:]])
 
     @property
     def parts(self) -> list[Any]:
@@ -222,11 +225,6 @@ def _device_parts(device: Device) -> list[Any]:
         *(device.name, device.claim, device.device_class_name, device.count, *content),
         *([taints] if taints else []),
     ]
-
-
-def canonical_text(parts: list[Any]) -> str:
-    """Write values down so that equal values give equal texts."""
-    return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
 
 POOL_FIELDS: dict[str, Shape | None] = {
@@ -400,7 +398,7 @@ class InferenceCluster(Model):
             parts.append({"awaiting": sorted(self.awaiting)})
         if self.arbitrates:
             parts.append({"givesWay": sorted(self.gives_way.values())})
-        return canonical_text(parts)
+        return CANONICAL.encode(parts)
 
     @cached_property
     def overcommitted(self) -> frozenset[str]:

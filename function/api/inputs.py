@@ -400,7 +400,3 @@ class RoutingConfig(StepInput):
     rewrite_host: Flag = False
     """Whether requests to an endpoint that is a DNS name carry that name instead of the gateway's."""
     ttl: TtlConfig = TtlConfig()
-
-    def allows(self, namespace: str, other: str) -> bool:
-        """Tell whether a service of one namespace may use endpoints of another."""
-        return namespace == other or other in self.allow_namespaces or ANY_NAMESPACE in self.allow_namespaces

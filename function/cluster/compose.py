@@ -106,7 +106,10 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
         stack = {
             "apiVersion": "infrastructure.modelplane.ai/v1alpha1",
             "kind": "ServingStack",
-            "metadata": {"name": names.stack_name(cluster.name), "namespace": SYSTEM_NAMESPACE},
+            "metadata": {
+                "name": names.provider_config_name(cluster.name, "serving-stack"),
+                "namespace": SYSTEM_NAMESPACE,
+            },
             "spec": {"secrets": secrets},
         }
         made[names.STACK] = Desired(stack, ready=snapshot.stack_ready[0])

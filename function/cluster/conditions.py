@@ -64,6 +64,7 @@ def cluster_ready(snapshot: ClusterSnapshot, status: dict[str, Any]) -> Conditio
     if source != EXISTING and "providerConfigRef" not in status:
         text = f"Source {source} needs an earlier step of the pipeline that makes the cluster; only Existing"
         return _false(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
+    # One class that can be read is enough to be Ready: `PoolsPublished` says which others are awaited.
     if snapshot.missing and not status.get("gpuPools"):
         names = ", ".join(sorted(snapshot.missing))
         return _false(CLUSTER_READY, "WaitingForClasses", f"Waiting for InferenceClasses: {names}")
@@ -74,6 +75,7 @@ def backend_ready(snapshot: ClusterSnapshot) -> Condition:
     """BackendReady: the stack is Ready; without one, the gateway has an address."""
     if not isinstance(snapshot.cluster, DeclaredCluster):
         return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
+    # A stack that the input no longer wants is still what serves, until it is gone.
     if snapshot.stack or snapshot.config.stack == "Modelplane":
         ready, message = snapshot.stack_ready
         if ready:
@@ -89,6 +91,7 @@ def backend_ready(snapshot: ClusterSnapshot) -> Condition:
 def reachable(snapshot: ClusterSnapshot) -> Condition:
     """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
     looks = [observed for key, observed in snapshot.observed.items() if key.startswith(OBSERVATIONS)]
+    # An answer that something is absent came from the cluster, so it is reached.
     if any(look.synced or is_absent(look) for look in looks):
         return Condition(REACHABLE, status=True, reason="Reachable")
     failed = next((look for look in looks if look.synced is False), None)
@@ -98,7 +101,10 @@ def reachable(snapshot: ClusterSnapshot) -> Condition:
 
 
 def pools_published(snapshot: ClusterSnapshot) -> Condition:
-    """PoolsPublished: every pool's class could be read."""
+    """PoolsPublished: every pool's class could be read.
+
+    False takes no pool away (Law C 3): a pool whose class is missing stays published as it was.
+    """
     if not isinstance(snapshot.cluster, DeclaredCluster):
         text = "The InferenceCluster cannot be read; its pools stay published as they were"
         return _false(PUBLISHED, "ClusterUnreadable", text)
@@ -123,9 +129,10 @@ def verified(request: Request, published: Mapping[str, Any]) -> Condition:
             try:
                 plain = document.project({"status": {"atProvider": {"manifest": None}}})
             except Unreadable:
-                continue
+                continue  # One Object less is a node less that is seen, which the phrase counts.
             seen.append(mapping(mapping(mapping(plain.get("status")).get("atProvider")).get("manifest")))
     slices, nodes = manifests.values()
+    # What is published in this very answer is what the nodes are held against.
     cluster = {**plain_of(request.composite), "status": published}
     pools = [pool for pool in drift(cluster, slices, nodes) if pool.drifts]
     if not pools:
@@ -147,6 +154,7 @@ def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
     tainted = [pool.taints for pool in usable if pool.taints]
     unseen = max((pool.unseen for pool in usable), default="")
     parts = (*short, *tainted, doubt, f"{unseen}; nothing is taken away for them" if unseen else "")
+    # Fewer nodes come before taints, and both before doubt: doubt takes nothing away.
     reason = "NodesUnusable" if short else "DevicesTainted" if tainted else NOT_OBSERVED
     if not any(parts):
         return Condition(USABLE, status=True, reason="Usable")

@@ -151,7 +151,11 @@ def drift(
     nodes: Iterable[JsonObject],
     rules: LiveRules = LiveRules(),  # noqa: B008 - it cannot be changed
 ) -> tuple[PoolDrift, ...]:
-    """Return what drifts, pool by pool in the order they are published."""
+    """Return what drifts, pool by pool in the order they are published.
+
+    A pure function of what was read: the command line and the handler get the same findings. Doubt is no
+    finding: a driver with an incomplete set of slices is passed over on that node.
+    """
     declared = {
         str(pool.get("name")): pool for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
     }
@@ -217,7 +221,7 @@ def _pool(
     findings |= set(_by_rules(name, inventories, rules))
     for entry in entries:
         if entry.get("claim", "DRA") != "DRA":
-            continue
+            continue  # A synthetic entry has no device behind it that a driver publishes.
         driver = str(entry.get("driver"))
         missing = [
             node
@@ -308,6 +312,7 @@ def _by_rules(
                 )
                 for device in devices
             ]
+            # The allocator ends with the first error, whatever else it could take (DRA, cel.md).
             erring = [(device, outcome) for device, outcome in said if outcome.kind in ("error", "cost")]
             if erring and any(outcome.matched for _, outcome in said):
                 device, outcome = erring[0]
@@ -406,8 +411,10 @@ def _entry(
         able = [device for device in of_kind if not device.unexpected(expected)]
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
         for device in fitting or able:
-            declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
-            for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
+            # Classes may write a name with its driver's domain or without; findings are without.
+            domain = f"{device.driver}/"
+            declared = {key.removeprefix(domain) for key in mapping(entry.get("attributes"))}
+            for key in sorted(attribute.removeprefix(domain) for attribute in device.attributes):
                 if key not in declared and not is_individual(key):
                     yield Drift(pool, "Undeclared", key)
         if len(fitting) >= count:
@@ -477,7 +484,7 @@ def _differs(entry: JsonObject, device: PublishedDevice) -> list[str]:
 
 def _value(published: Mapping[str, JsonObject], driver: str, key: str) -> JsonObject | None:
     """Look a name up as DRA does: one without a domain is the driver's."""
-    bare = _bare(driver, key)
+    bare = key.removeprefix(f"{driver}/")
     return published[bare] if bare in published else published.get(f"{driver}/{bare}")
 
 
@@ -492,11 +499,6 @@ INDIVIDUAL = (
 def is_individual(attribute: str) -> bool:
     """Tell if an attribute tells one device from another of its kind, so that no class could claim it."""
     return attribute.rpartition("/")[2].lower() in INDIVIDUAL
-
-
-def _bare(driver: str, key: str) -> str:
-    """Return a name without its driver's domain, as classes may write it either way."""
-    return key.removeprefix(f"{driver}/")
 
 
 def _shown(typed: JsonObject | None) -> str:
@@ -519,6 +521,7 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
         # Slices of an older generation are on their way out: the driver writes all of a pool anew.
         newest = max(_number(spec, "generation") for spec in specs)
         current = [spec for spec in specs if _number(spec, "generation") == newest]
+        # A driver says how many slices its pool has: until all are there, none of them is evidence.
         if len(current) < max(_number(spec, "resourceSliceCount") for spec in current):
             unknown[node].add(driver)
             continue

@@ -45,17 +45,12 @@ KINDS = {
 
 
 def provider_config_name(cluster: str, what: str = "cluster-kubeconfig") -> str:
-    """Return the name of the ClusterProviderConfig, as Modelplane v0.3 gives it.
+    """Return the name of the ClusterProviderConfig, or what else a cluster has, as Modelplane v0.3 gives it.
 
     Mended where it was cut at a dot: Kubernetes refuses that one.
     """
     name = child_name(cluster, what)
     return name if is_dns_subdomain(name) else dns_1035_name(cluster, what)
-
-
-def stack_name(cluster: str) -> str:
-    """Return the name of the ServingStack, as Modelplane v0.3 gives it, mended likewise."""
-    return provider_config_name(cluster, "serving-stack")
 
 
 def kind_of(key: str) -> str | None:

@@ -202,6 +202,7 @@ def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonOb
     totals: Counter[str] = Counter()
     for share, number in shares.items():
         totals[share.holder] += share.held.nodes * number
+    # The largest first, ties by name, so that the order of delivery decides nothing (Law 1).
     rank = {key: at for at, key in enumerate(sorted(totals, key=lambda key: (-totals[key], key)))}
     ordered = sorted(shares.items(), key=lambda entry: (rank[entry[0].holder], entry[0].held))
     named = [entry for entry in ordered if rank[entry[0].holder] < NAMED][:NAMED_SHARES]
@@ -319,7 +320,11 @@ MIRRORED = ("className", "attributes", "accounting", "fabric")
 
 
 def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """Return the status."""
+    """Return the status: what was published before, with everything that is known now in its place.
+
+    `capabilities` and fields of pools beyond Modelplane's are declared by our XRD only, so an input must ask
+    for them (`publish: Attributes`).
+    """
     cluster, before = snapshot.cluster, snapshot.status
     status: dict[str, Any] = {
         key: before[key] for key in ("providerConfigRef", "namespace", "gateway", "cache") if key in before
@@ -432,12 +437,13 @@ def _with_usable(
     if seen is None or not isinstance(cluster, DeclaredCluster):
         return declared
     made: dict[str, Any] = {"nodes": seen.nodes}
+    # Two bounds: what can be used at all, and what of that is there already.
     marks = {EXCEEDED: seen.nodes}
     if seen.to_come:
         made["toCome"] = seen.to_come
         marks[AWAITING] = seen.nodes - seen.to_come
     for mark, nodes in marks.items():
-        if snapshot.replicas is None:
+        if snapshot.replicas is None:  # Law C 3: the last word stands until the replicas are delivered.
             held = mapping(last.get(USABLE)).get(mark) is True
         else:
             held = bool(_opened(cluster.name, [{**declared, "nodes": nodes}], here).overcommitted_pools())

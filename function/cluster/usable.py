@@ -103,6 +103,7 @@ class ObservedPool:
     @property
     def nodes(self) -> int:
         """Nodes that new replicas can count on, never more than are declared."""
+        # A pool that grows has its missing nodes as soon as something needs them.
         to_come = max(0, self.declared - self.there) if self.grows else 0
         return max(0, min(self.declared, self.there - len(self.unusable) + to_come))
 
@@ -223,10 +224,6 @@ class _Inventory(NamedTuple):
     taken: Mapping[tuple[str, str], int]
     """Devices that others hold, by node and driver."""
 
-    def knows(self, node: str) -> bool:
-        """Tell whether a node lacks what it seems to lack: a slice that is not known may hold it."""
-        return self.complete and node not in self.stale
-
 
 PREFIX, SERVICE_PREFIX = 31, 13
 """Characters of a replica's name with which the names of its pods begin, however long they are: where we make
@@ -290,7 +287,9 @@ def _pool(
     # What was seen before the provider lost the cluster may be over: the node counts.
     tolerated = _tolerations(pool)
     faults = {name: _fault(node, tolerated) for name, node in here if node.current}
-    sound = [name for name, why in faults.items() if not why and inventory.knows(name)]
+    # What a node seems to lack, a slice that is not known may hold.
+    unknown = inventory.stale if inventory.complete else faults.keys()
+    sound = [name for name, why in faults.items() if not why and name not in unknown]
     doubtful = unread + sum(not node.current for _, node in here)
     # A node that is added may come without the taint, and so may one that is not known.
     whole = len(sound) == sum(not why for why in faults.values()) and not doubtful
@@ -323,7 +322,7 @@ def _tainted(
     for entry in entries:
         driver = string(entry.get("driver"))
         if driver in inventory.elsewhere or any(driver in has.unknown for has in inventories):
-            continue
+            continue  # A device that is not seen may be without the taint.
         devices = [
             set(device.taints)
             for has in inventories
@@ -360,6 +359,7 @@ def _fault(sighting: Sighting, tolerations: Sequence[Toleration]) -> str:
     """Say why no new pod of ours can use a node, its devices aside; "" where nothing says so."""
     node = sighting.manifest or {}
     metadata, spec = mapping(node.get("metadata")), mapping(node.get("spec"))
+    # What kube-scheduler refuses a pod, in the order in which a person would look.
     if metadata.get("deletionTimestamp"):
         return "is being deleted"
     if any(
@@ -385,7 +385,7 @@ def _device_fault(
         wanted[string(entry.get("driver"))] += number(entry.get("count"), 1)
     for driver in sorted(wanted):
         if driver in elsewhere or (has is not None and driver in has.unknown):
-            continue
+            continue  # A slice of another kind, or one that is not seen, may have what this node lacks.
         if has is None or driver not in has.by_driver:
             return f"has no ResourceSlice of {driver}"
         devices, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]

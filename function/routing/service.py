@@ -23,7 +23,7 @@ from typing import Any
 
 from function import gateway_api
 from function.api.fault import Malformed
-from function.api.inputs import RoutingConfig, invalid_input
+from function.api.inputs import ANY_NAMESPACE, RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import API_VERSION, bracketed
 from function.api.routing import read_endpoint, read_service
@@ -119,7 +119,7 @@ class ServiceSnapshot:
 
 
 def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
-    """Read one request."""
+    """Read one request. Doubt about the endpoints is part of the snapshot: the route stays as it is then."""
     config, selections = _read(request, reuse)
     is_observed = ROUTE_KEY in request.observed and ROUTE_KEY not in request.desired
     fault = foreign(request, {ROUTE_KEY: gateway_api.ROUTE})
@@ -149,6 +149,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
         service = reuse.parsed(request.composite, read_service)
     except ValueError as error:
         return config, Doubt(MALFORMED, f"The ModelService cannot be read: {error}")
+    allowed = {service.namespace, *config.allow_namespaces}
     selections = []
     for number, group in enumerate(service.spec.endpoints):
         name = f"endpoints-{number}"
@@ -156,20 +157,15 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
             return config, Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
         endpoints, left_out, faults = [], [], []
         for document in request.required[name]:
-            try:
-                endpoint = reuse.parsed(document, read_endpoint)
-            except ValueError as error:
-                of, end = (text_at(document, "metadata", key) for key in ("namespace", "name"))
-                if config.allows(service.namespace, of):
-                    fault = f"ModelEndpoint {of or '?'}/{end or '?'} cannot be read: {error}"
-                    faults.append((of, end, fault))
-                else:
-                    left_out.append(f"{of}/{end}")
+            of, end = (text_at(document, "metadata", key) for key in ("namespace", "name"))
+            # Of another namespace without a word of the platform team it is left out, whatever it says.
+            if of not in allowed and ANY_NAMESPACE not in allowed:
+                left_out.append(f"{of}/{end}")
                 continue
-            if config.allows(service.namespace, endpoint.namespace):
-                endpoints.append(endpoint)
-            else:
-                left_out.append(f"{endpoint.namespace}/{endpoint.name}")
+            try:
+                endpoints.append(reuse.parsed(document, read_endpoint))
+            except ValueError as error:
+                faults.append((of, end, f"ModelEndpoint {of or '?'}/{end or '?'} cannot be read: {error}"))
         if faults:
             return config, Doubt("EndpointUnreadable", min(faults)[2])
         # Law 1: the order of delivery decides nothing, so one that is listed twice is sorted by what it says.

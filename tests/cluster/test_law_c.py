@@ -250,7 +250,7 @@ def test_a_class_of_another_name_is_no_delivery() -> None:
     "name", ["east", "4.east", f"{'a' * 56}.b", f"{'a' * 55}.{'b' * 60}", "a." * 40 + "b"]
 )
 def test_what_is_named_after_a_cluster_has_a_name_that_kubernetes_takes(name: str) -> None:
-    made = (names.provider_config_name(name), names.stack_name(name))
+    made = (names.provider_config_name(name), names.provider_config_name(name, "serving-stack"))
     assert all(is_dns_subdomain(one) and len(one) <= 63 for one in made), made
 
 
