@@ -58,7 +58,7 @@ class Host:
 
 
 def read_host(replica: Mapping[str, Any]) -> Host:
-    """Read one ModelReplica as a host."""
+    """Read one ModelReplica as a host. Room that cannot be read takes nothing new and keeps what is there."""
     metadata, spec, status = (mapping(replica.get(key)) for key in ("metadata", "spec", "status"))
     rooms, readable = [], True
     for engine in mappings(spec.get("engines")):
@@ -124,8 +124,9 @@ def check_adapter_state(state: AdapterState) -> list[Violation]:
             adapters.get((place.namespace, place.adapter)),
         )
         if place.leaving:
-            continue
+            continue  # Whatever is wrong with it ends with it.
         on[place.namespace, place.replica].append(place)
+        # An empty list is doubt, not a fleet without adapters: nothing is concluded from it.
         if adapter is None and state.adapters:
             findings.append(Violation("NoSuchAdapter", where, f"it is on {place.replica}, and is not there"))
         if host is None and state.hosts:
@@ -143,7 +144,10 @@ def check_adapter_state(state: AdapterState) -> list[Violation]:
 
 
 def check_adapters(state: AdapterState, desired: Iterable[AdapterPlace]) -> list[Violation]:
-    """Check the decisions about all adapters. No finding: they keep every rule."""
+    """Check the decisions about all adapters. No finding: they keep every rule.
+
+    They are checked in the order in which they were made: each takes slots that later ones do not have.
+    """
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for place in desired:
         wanted[place.namespace, place.adapter].add(place.replica)
@@ -208,6 +212,7 @@ def _decision(
     least = spec.min_replicas or 0
     if new and len(after) < least:
         yield Violation("MinReplicas", title, f"{len(new)} new below minReplicas {least}")
+    # Law 2, for places: one goes where its replica is gone, or enough others have it.
     for name in sorted(before - after):
         has_others = len(after) >= spec.replicas
         if name in named and not (has_others or not named[name].readable):
@@ -219,6 +224,7 @@ def _decision(
         and not (host.leaving or not host.readable or host.obstacle(adapter))
         and used[name] < host.slots
     ]
+    # Nothing is left out where a replica could take it, unless `minReplicas` would still not be reached.
     missing = spec.replicas - len(stays)
     if missing > 0 and open_hosts and len(after) + min(missing, len(open_hosts)) >= least:
         text = f"on {len(stays)} of {spec.replicas} replicas, and {open_hosts[0].name} could take it"
@@ -226,6 +232,7 @@ def _decision(
     clusters = Counter(named[name].cluster for name in stays if name in named)
     for name in sorted(new & base.keys()):
         cluster = base[name].cluster
+        # Spread before packing, by clusters; an adapter that is loaded already goes where it is.
         better = [host for host in open_hosts if clusters[host.cluster] < clusters[cluster] - 1]
         if better and not contested and adapter.name not in base[name].configured:
             text = f"placed on {name} of {cluster}, which has {clusters[cluster]} of its places"

@@ -35,6 +35,7 @@ def deadline(state: State, deployment: ModelDeployment) -> int | None:
     policy = deployment.spec.placement
     if policy is None or policy.evacuate is None:
         return None
+    # No clock (Law 1): time is what the clusters' own heartbeats say, and a single one says nothing.
     alive = [cluster for cluster in state.clusters.values() if not cluster.deleting]
     beats = [beat for item in alive if (beat := item.heartbeat) is not None]
     after = policy.evacuate.after_seconds

@@ -144,6 +144,7 @@ def _choices(name: str, sub: SubRequest, devices: tuple[Device, ...], *, new: bo
         for at, device in enumerate(devices)
         if _matches(sub, device) and not (new and _repels(sub, device))
     ]
+    # One claim may bind several entries, but of one driver and one class only.
     for at in matching:
         device = devices[at]
         same = (device.driver, device.device_class_name)
@@ -190,6 +191,7 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
         if tried > LIMIT:
             raise TooMany
     constraints = member.node_selector.constraints if member.node_selector else ()
+    # Every request at once: a device serves one of them, and constraints are about several.
     for chosen in product(*options):
         taken, claimed = [0] * len(devices), 0
         for choice in chosen:
@@ -353,7 +355,10 @@ class _Packings:
         self.tries = TRIES
 
     def most(self, counts: tuple[int, ...], nodes: int) -> int:
-        """How many of so many nodes these pods can close at most. Raises GaveUp."""
+        """How many of so many nodes these pods can close at most. Raises GaveUp.
+
+        Nodes are alike, so what counts is how many are left and which pods: that is what is remembered.
+        """
         if not nodes:
             return 0
         if (counts, nodes) not in self._best:
