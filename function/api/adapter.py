@@ -29,6 +29,7 @@ REPLICA_LABEL = "modelplane.ai/replica"
 PLACEMENT_KIND = "ModelAdapterPlacement"
 
 NAME_DIGEST = 8
+"""Hex digits that keep the placements of many pairs of adapter and replica apart in one namespace."""
 MAX_SLOTS, MAX_RANK, MAX_OVERCOMMIT = 512, 512, 16
 Capabilities = tuple[Name, ...]
 

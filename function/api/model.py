@@ -132,6 +132,7 @@ def whole(value: object) -> int:
 
 
 MAX_COUNT, MAX_NODES = 1_000_000, 1_000_000_000
+"""Bounds above any fleet, whose sums are still exact in the doubles that a protobuf Struct carries."""
 
 Whole = Annotated[int, BeforeValidator(whole)]
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_COUNT)]

@@ -42,6 +42,7 @@ disruption budget or keep its pods off a node.
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
 DIGEST_LENGTH = 5
+"""Hex digits in a name, as Crossplane's function SDK has them."""
 NAME_LENGTH = 63
 """Characters of a DNS label."""
 
@@ -141,6 +142,7 @@ def is_dns_subdomain(name: str) -> bool:
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HOST_LENGTH = 253
+"""Characters of a DNS name."""
 MAX_PORT = 65_535
 
 _NAME = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)

@@ -23,14 +23,19 @@ from function.boundary import Document, Shape
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 DEPLOYMENT_LABEL = "modelplane.ai/deployment"
+"""With its namespace and its controller, whose a replica is (`api.ownership`)."""
 CLUSTER_LABEL = "modelplane.ai/cluster"
 INDEX_LABEL = "modelplane.ai/replica-index"
+"""With the cluster of its spec, its identity in a list, where no key tells it."""
 ALTERNATIVE_LABEL = "modelplane.ai/alternative"
+"""The shape that a replica was placed as; missing on one of the primary engines."""
 PREEMPTING_LABEL = "modelplane.ai/preempting"
 """On a replica that was placed where others give way to it, until it is Ready."""
 WAS_READY_ANNOTATION = "modelplane.ai/was-ready"
+"""On a replica that was Ready once: it does not yield in an overcommitted pool any more (Law 2, 6)."""
 PRIORITY_CLASS_ANNOTATION = "modelplane.ai/priority-class"
 PRIORITY_ANNOTATION = "modelplane.ai/priority"
+"""The class of its deployment, and the value of that: clusters and other deployments read them here."""
 SPARE_ANNOTATION = "modelplane.ai/spare"
 """How many replicas its deployment can spare now, written by that: a number, or `all`."""
 SPARE_ALL, MANY = "all", 1_000_000

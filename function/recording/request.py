@@ -179,6 +179,7 @@ _METADATA: Mapping[str, Allowed] = {
     **fields("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"),
     "labels": labels,
 }
+# Of what a deployment composes, also whose it is and what its deployment noted on it.
 _COMPOSED: Mapping[str, Allowed] = {
     **_METADATA,
     "annotations": fields(
@@ -223,6 +224,7 @@ _HOLDING: Mapping[str, Allowed] = {
     },
 }
 
+# Of a cluster, what gates, selectors and capacity read. How it is reached, Secrets included, has no line.
 INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": {**_METADATA, "labels": subtree},
@@ -359,6 +361,7 @@ MODEL_REPLICA: Mapping[str, Allowed] = {
     "status": {"conditions": _CONDITION, "adapters": _NAMED},
 }
 
+# Of an endpoint, where it leads is kept: a recorded answer composes it again, or keeps it as it is.
 MODEL_ENDPOINT: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": _COMPOSED,
@@ -366,6 +369,7 @@ MODEL_ENDPOINT: Mapping[str, Allowed] = {
     "status": {"conditions": _CONDITION},
 }
 
+# The source of an adapter may be a private path, and no decision reads more of it than that it is there.
 MODEL_ADAPTER: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": _METADATA,
@@ -382,6 +386,7 @@ MODEL_ADAPTER_PLACEMENT: Mapping[str, Allowed] = {
     "spec": {**fields("adapter", "replica"), "source": stand_in},
 }
 
+# The input may have no unknown field, so the names of those are kept: the error of a replay names them too.
 SCHEDULER_CONFIG: Mapping[str, Allowed] = {
     **strict(
         {
@@ -432,6 +437,7 @@ def redacted_object(content: dict[str, Any], allowed: Mapping[str, Allowed]) -> 
 # The file of a recorded call, and a response as plain values to be compared.
 
 FORMAT = 1
+"""Raised where an older reader would take a file for something else; fields that are added need no other."""
 
 
 class NoRecording(ValueError):

@@ -35,6 +35,7 @@ ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
 SHOWN = 3
 """How many engines a message names."""
 _FIELDS = ("engines", "servingDigest", "adapters")
+"""Fields of the status that are ours: one that an answer leaves out is removed (Law C 3)."""
 _APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
 """What workloads need besides themselves."""
 

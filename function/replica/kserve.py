@@ -63,6 +63,7 @@ from function.replica.workloads import ClaimTemplate
 API_VERSION, NEWER = "serving.kserve.io/v1alpha1", "serving.kserve.io/v1alpha2"
 KIND = "LLMInferenceService"
 POOL_GROUP = "inference.networking.x-k8s.io"
+"""The group of the InferencePool that KServe makes; ours is of another (`picker.py`)."""
 MAIN = "main"
 """What the presets call the container that serves."""
 SHARED_MEMORY = "shared-memory"
@@ -84,6 +85,7 @@ _WORKLOADS = (
     *("PresetsCombined", "MainWorkloadReady", "WorkerWorkloadReady"),
     *("PrefillWorkloadReady", "PrefillWorkerWorkloadReady"),
 )
+"""Conditions of a service about its pods: while one is False, the model is still starting."""
 _STATED = ("image", "command", "args", "resources", "startupProbe", "readinessProbe", "lifecycle")
 """Fields of a container that no preset adds to, but for its variables."""
 

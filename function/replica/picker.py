@@ -39,12 +39,14 @@ CONFIG_FILE = "epp-config.yaml"
 PICKER_LABEL = "modelplane.ai/picker"
 """What the picker's Service selects its pods by."""
 CHECKSUM_ANNOTATION = "modelplane.ai/epp-config-checksum"
+"""On the picker's pods, which restart by it when their configuration changes."""
 BLOCK_SIZE = 16
 """Tokens of a KV block where the engine is started without a size."""
 
 POOL_GROUP = "inference.networking.k8s.io"
 GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
 
+# What the picker may read, and that in its own namespace only: a Role, and no ClusterRole.
 _READ = ["get", "watch", "list"]
 _RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},

@@ -56,6 +56,7 @@ def listening(port: int) -> dict[str, Any]:
 
 
 SIDECAR_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.9.0"
+"""Beside a decode engine: it takes the requests, and has a prefill engine compute the prompt first."""
 _SIDE_CHANNEL: tuple[dict[str, Any], ...] = (
     {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "5557"},
@@ -70,17 +71,22 @@ def with_side_channel(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 WORKLOAD_LABEL = "modelplane.ai/workload"
+"""The Deployment of a pod, which selects its pods by it."""
 GANG_ROLE_LABEL = "modelplane.ai/lws-role"
+"""`leader` on the pod of a gang that takes requests."""
 GANG_LABEL = "leaderworkerset.sigs.k8s.io/name"
 GROUP_LABEL = "leaderworkerset.sigs.k8s.io/group-key"
+"""The LeaderWorkerSet of a pod, and its group there; its controller sets both."""
 HOSTNAME = "kubernetes.io/hostname"
 
 CLAIM = "devices"
 """What a pod calls its one claim."""
 MODELS = "/mnt/models"
+"""Where the weights of a ModelCache are mounted, on either stack."""
 DRAIN_MARGIN = 30
 """Seconds a container may take to stop after it was drained."""
 
+# What every pod of a gang is told: who leads it, and which of its pods it is.
 _GANG_ENV = (
     {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
     {"name": "MODELPLANE_RANK", "value": "$(LWS_WORKER_INDEX)"},

@@ -42,10 +42,13 @@ from function.cel.values import (
 # Equality, order and look-up across the types of values, as cel-go has them at run time.
 
 NUMBERS = frozenset({int, UInt, float})
+"""Types that are equal and ordered by value among each other."""
 ORDERED = frozenset({str, bytes, bool})
+"""Types that have an order within themselves only."""
 EXACT = frozenset({str, int, bool, bytes})
 """Types whose lists Python compares as CEL does; a double is not among them, for NaN is not itself."""
 SPANS = frozenset({Duration, Timestamp})
+"""Types that are a number of nanoseconds."""
 
 
 def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one for each kind of value
@@ -195,6 +198,7 @@ def position(index: Value) -> int:
 
 
 KEYS = frozenset({str, int, UInt, float, bool})
+"""Types that cel-go has a qualifier for: of these a map may have keys, and a list positions."""
 
 
 def _check_key(key: Value) -> None:
