@@ -457,6 +457,7 @@ class DeploymentSpec(Model):
     replicas: ReplicaCount
     min_replicas: ReplicaCount | None = None
     placement: PlacementPolicy | None = None
+    """Policy for the set of replicas; a change of it changes no replica."""
     template: ReplicaTemplate
 
 

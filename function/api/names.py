@@ -46,6 +46,7 @@ DIGEST_LENGTH = 5
 NAME_LENGTH = 63
 """Characters of a DNS label."""
 
+# An index has no leading zero: `read_key` takes one spelling of each identity.
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)

@@ -93,6 +93,7 @@ class PodMetadata(Model):
 
 NAMED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"})
 """What a container may ask for besides devices: what has a driver's name would be in no ledger."""
+# A quantity is handed on as it is written, so its form is checked and nothing is computed.
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
 
 
