@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from function.cli.group import Patient
-from function.cli.render.fleet_map import COLOURS, FleetMap, level
+from function.cli.render.fleet_map import COLOURS, FleetMap, Total
 from tests.cli import browser
 from tests.cli.command import run, write
 from tests.support import build
@@ -162,7 +162,7 @@ def test_each_cluster_is_a_cell_of_the_overview(tmp_path: Path) -> None:
     ],
 )
 def test_how_full_is_one_of_five_steps(held: int, nodes: int, step: int, reason: str) -> None:
-    assert level(held, nodes) == step, reason
+    assert Total(nodes, held).level == step, reason
 
 
 @pytest.mark.parametrize(

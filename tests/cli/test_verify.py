@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from function.cli.commands import verify as verify_command
+from function.api import SchedulerConfig
+from function.cli.worlds import world
 from tests.cli.command import run, write
 from tests.cli.fleets import SEEDS, fleet
 from tests.support import build
@@ -301,10 +302,9 @@ def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parsed: list[object] = []
-    real = verify_command.api  # type: ignore[attr-defined]
-    counting = SimpleNamespace(parse=lambda plain: parsed.append(plain) or real.SchedulerConfig.parse(plain))
-    seen = SimpleNamespace(**{**vars(real), "SchedulerConfig": counting})
-    monkeypatch.setattr(verify_command, "api", seen)
+    real = SchedulerConfig.parse
+    counting = SimpleNamespace(parse=lambda plain: parsed.append(plain) or real(plain))
+    monkeypatch.setattr(world, "SchedulerConfig", counting)
     parents = [build.deployment(f"chat-{number}", 1) for number in range(3)]
     path = write(tmp_path / "f.yaml", [*parents, build.cluster("east", [build.pool("h100", 3)])])
     assert run("verify", path).code == 0

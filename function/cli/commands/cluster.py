@@ -90,7 +90,8 @@ def describe_cluster(
     except NothingPublished as error:
         raise BadInput(str(error)) from None
     click.echo(as_yaml(*map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
-    labelled = {labels.get(POOL) for labels in map(_labels, nodes)}
+    metadata = (mapping(node.get("metadata")) for node in nodes)
+    labelled = {mapping(stated.get("labels")).get(POOL) for stated in metadata}
     without = [pool for pool in pools if pool.selector == {POOL: pool.name} and pool.name not in labelled]
     if without:
         complain(["no label tells these nodes apart; label them first:"], "note")
@@ -120,11 +121,6 @@ def _read(
     return slices, [manifest.content for manifest in manifests["Node"]], errors
 
 
-def _labels(node: JsonObject) -> Mapping[str, object]:
-    """The labels of a node; empty where it has none."""
-    return mapping(mapping(node.get("metadata")).get("labels"))
-
-
 def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[NodeGroup]:
     """Group the nodes that have devices into pools. Raises NothingPublished where none has.
 
@@ -147,10 +143,11 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
     if incomplete:
         note(f"left out, as not all of their slices are there: {listed(incomplete)}")
     contents = {str(mapping(node.get("metadata")).get("name")): node for node in nodes}
-    label = _telling(devices, contents)
+    labels = {name: mapping(mapping(node.get("metadata")).get("labels")) for name, node in contents.items()}
+    label = _telling(devices, labels)
     grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, kind in devices.items():
-        value = str(_labels(contents[node])[label]) if label else ""
+        value = str(labels[node][label]) if label else ""
         grouped[value, kind].append(node)
     pools = []
     for number, ((value, kind), members) in enumerate(sorted(grouped.items()), 1):
@@ -160,7 +157,7 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
     return pools
 
 
-def _telling(devices: Mapping[str, str], contents: Mapping[str, JsonObject]) -> str:
+def _telling(devices: Mapping[str, str], labels: Mapping[str, JsonObject]) -> str:
     """The first label that every node with devices has, and no value of which has nodes of two kinds.
 
     Names of pools are made from its values. Two values that would give the same name rule a label out.
@@ -168,7 +165,7 @@ def _telling(devices: Mapping[str, str], contents: Mapping[str, JsonObject]) -> 
     for label in POOL_LABELS:
         kinds: dict[object, set[str]] = defaultdict(set)
         for node, kind in devices.items():
-            kinds[_labels(contents.get(node, {})).get(label)].add(kind)
+            kinds[labels.get(node, {}).get(label)].add(kind)
         names = {_name(str(value)) for value in kinds}
         if None not in kinds and len(names) == len(kinds) and all(len(of) == 1 for of in kinds.values()):
             return label

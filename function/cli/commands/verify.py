@@ -36,8 +36,12 @@ DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
 """Desired ModelReplicas by deployment."""
 
 
-def state_of(inputs: Inputs, settings: api.SchedulerConfig | None) -> checker.State:
-    """Read the files as the checker sees them; what cannot be read was complained about already."""
+def state_of(inputs: Inputs) -> checker.State:
+    """Read the files as the checker sees them; what cannot be read was complained about already.
+
+    With a config that cannot be read, nothing new may be placed: the state is closed.
+    """
+    settings = inputs.world.settings
     clusters: dict[str, api.InferenceCluster] = {}
     unreadable = set()
     for content in inputs.world.clusters:
@@ -71,14 +75,6 @@ def state_of(inputs: Inputs, settings: api.SchedulerConfig | None) -> checker.St
         },
         closed=settings is None,
     )
-
-
-def settings_of(config: dict[str, Any] | None) -> api.SchedulerConfig | None:
-    """Return the function's input; None for one that is invalid, which was complained about already."""
-    try:
-        return api.SchedulerConfig.parse(config or {})
-    except api.Malformed:
-        return None
 
 
 def with_defaults(deployment: api.ModelDeployment, settings: api.SchedulerConfig) -> api.ModelDeployment:
@@ -241,8 +237,8 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool)
     inputs = read(source, FLEET)
     if not (standing or inputs.world.deployments):
         note(f"there is no ModelDeployment in {inputs.origin.where}: only the fleet as it stands is checked")
-    settings = settings_of(inputs.world.config)
-    state = state_of(inputs, settings)
+    settings = inputs.world.settings
+    state = state_of(inputs)
     from_file = _from_file(decision) if decision else None
     desired: DesiredReplicas = {}
     if from_file is not None:

@@ -60,38 +60,18 @@ class PoolRow:
     """Its class."""
     nodes: int
     shares: tuple[NodeHolder, ...]
-    gpus: int = 0
+    gpus: int
     """GPUs of each node: devices that a pod claims and that have memory."""
-    unusable: int = 0
+    unusable: int
     """Of its nodes, those that new replicas cannot count on."""
-
-    def _nodes_in(self, *states: str) -> int:
-        return sum(nodes for _, state, nodes in self.shares if state in states)
-
-    @property
-    def held(self) -> int:
-        """Nodes held now or once all has settled, whichever is more: what leaves makes room."""
-        return max(self._nodes_in("running", "leaving"), self.settled)
-
-    @property
-    def settled(self) -> int:
-        """Nodes held once all has settled."""
-        return self._nodes_in("running", "new")
-
-    @property
-    def drawn(self) -> int:
-        """Squares of the row that somebody holds."""
-        return self._nodes_in(*STATES)
-
-    @property
-    def free(self) -> int:
-        """Nodes nobody holds, now or later, and that can be used."""
-        return max(0, self.nodes - self.unusable - self.drawn)
-
-    @property
-    def over(self) -> int:
-        """Nodes held that are not there."""
-        return max(0, self.held - self.nodes)
+    settled: int
+    """Nodes held once all has settled."""
+    free: int
+    """Nodes that nobody holds, now or later, and that can be used."""
+    over: int
+    """Nodes held that are not there, now or once all has settled: what leaves makes room."""
+    width: int
+    """Squares of the row: its nodes, or more where more are held."""
 
     @property
     def text(self) -> str:
@@ -105,13 +85,6 @@ class PoolRow:
         if self.over:
             parts.append(f"overcommitted by {self.over}")
         return f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}: {', '.join(parts)}"
-
-
-def level(held: int, nodes: int) -> int:
-    """How full nodes are, in five steps: 0 is empty, 4 is full; -1 where there are none."""
-    if not nodes:
-        return -1
-    return 0 if not held else 4 if held >= nodes else 1 + min(2, 3 * held // nodes)
 
 
 class Note(NamedTuple):
@@ -130,12 +103,12 @@ class Total(NamedTuple):
 
     @property
     def level(self) -> int:
-        """How full they are, as of a cluster."""
-        return level(self.held, self.nodes)
-
-    def with_pool(self, pool: PoolRow) -> Total:
-        """The total with one more pool."""
-        return Total(self.nodes + pool.nodes, self.held + pool.settled)
+        """How full they are, in five steps: 0 is empty, 4 is full; -1 where there are none."""
+        if not self.nodes:
+            return -1
+        return (
+            0 if not self.held else 4 if self.held >= self.nodes else 1 + min(2, 3 * self.held // self.nodes)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +122,15 @@ class ClusterCard:
     region: str = ELSEWHERE
 
     @property
-    def nodes(self) -> int:
-        """Its nodes."""
-        return sum(pool.nodes for pool in self.pools)
-
-    @property
-    def settled(self) -> int:
-        """Nodes held once all has settled."""
-        return sum(pool.settled for pool in self.pools)
+    def total(self) -> Total:
+        """Its nodes, and those held once all has settled."""
+        return Total(sum(pool.nodes for pool in self.pools), sum(pool.settled for pool in self.pools))
 
     @property
     def problems(self) -> list[str]:
         """Codes of what is not as it should be, each once."""
         over = ["Overcommitted"] if any(pool.over for pool in self.pools) else []
         return list(dict.fromkeys([note.code for note in self.notes] + over))
-
-    @property
-    def level(self) -> int:
-        """How full it is once all has settled: 0 empty to 4 full, -1 without nodes."""
-        return level(self.settled, self.nodes)
 
     @property
     def holders(self) -> set[str]:
@@ -243,7 +206,8 @@ class FleetMap:
             for pool in card.pools:
                 for kind in (pool.kind or NO_CLASS, ""):
                     for region in (card.region, ""):
-                        totals[kind][region] = totals[kind][region].with_pool(pool)
+                        nodes, held = totals[kind][region]
+                        totals[kind][region] = Total(nodes + pool.nodes, held + pool.settled)
         order = sorted(totals, key=lambda kind: (kind == "", kind == NO_CLASS, kind))
         return {kind: dict(totals[kind]) for kind in order}
 
@@ -261,7 +225,7 @@ class FleetMap:
     @property
     def longest(self) -> int:
         """Squares of the longest row."""
-        return max((max(pool.nodes, pool.drawn) for card in self.cards for pool in card.pools), default=0)
+        return max((pool.width for card in self.cards for pool in card.pools), default=0)
 
     @cached_property
     def cards(self) -> list[ClusterCard]:
@@ -308,7 +272,15 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
         held = shares.get((cluster.name, pool.name), Counter())
         order = sorted(held.items(), key=lambda item: (item[0][0], STATES.index(item[0][1])))
         listed = tuple((who, state, nodes) for (who, state), nodes in order)
-        rows.append(PoolRow(pool.name, pool.class_name, pool.nodes, listed, _gpus(pool), pool.unusable))
+        by_state: Counter[str] = Counter()
+        for _, state, nodes in listed:
+            by_state[state] += nodes
+        now, settled = by_state["running"] + by_state["leaving"], by_state["running"] + by_state["new"]
+        free = max(0, pool.nodes - pool.unusable - by_state.total())
+        over = max(0, max(now, settled) - pool.nodes)
+        facts = (pool.name, pool.class_name, pool.nodes, listed, _gpus(pool), pool.unusable)
+        width = max(pool.nodes, by_state.total())
+        rows.append(PoolRow(*facts, settled, free, over, width))
     region = next((cluster.labels[key] for key in REGION_LABELS if cluster.labels.get(key)), ELSEWHERE)
     return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), region)
 

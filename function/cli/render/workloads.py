@@ -48,21 +48,12 @@ COMPOSITE_LABEL = "crossplane.io/composite"
 class ReplicaWorkloads:
     """One replica, and what the handler of replicas answers about it."""
 
-    replica: JsonObject
+    name: str
+    cluster: str
     request: Request
     response: Response
     assumed: tuple[Assumption, ...] = ()
     """Facts that its cluster does not state, with the values that were assumed."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.replica["metadata"]["name"])
-
-    @property
-    def cluster(self) -> str:
-        """The cluster it is on."""
-        return str(mapping(self.replica.get("spec")).get("clusterName"))
 
     def manifests(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield key and manifest of everything that would be applied on its cluster."""
@@ -100,7 +91,9 @@ def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[Replica
             for requirement in declared(first)
         }
         request = replace(first, required=required)
-        answers.append(ReplicaWorkloads(replica, request, run(request), assumed))
+        _, name = identity_of(replica)
+        where = str(mapping(replica.get("spec")).get("clusterName"))
+        answers.append(ReplicaWorkloads(name, where, request, run(request), assumed))
     return answers
 
 

@@ -135,13 +135,14 @@ def _fleet(picture: FleetMap, where: str) -> dict[str, Any]:
 
 
 def _cluster(card: ClusterCard, picture: FleetMap) -> dict[str, Any]:
+    total = card.total
     return {
         "region": card.region,
         "notes": card.notes,
         "problems": card.problems,
-        "level": card.level,
-        "nodes": card.nodes,
-        "held": card.settled,
+        "level": total.level,
+        "nodes": total.nodes,
+        "held": total.held,
         "pools": [
             {
                 "name": pool.name,

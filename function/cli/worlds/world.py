@@ -12,6 +12,7 @@ The order is that of `coordination: GlobalOrder`, and the same every time.
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,6 +74,8 @@ class World:
     endpoints: list[dict[str, Any]]
     caches: list[dict[str, Any]]
     config: dict[str, Any] | None = None
+    settings: SchedulerConfig | None = None
+    """The config as it was read; None where it cannot be read, and is said to be wrong elsewhere."""
     assumptions: list[Assumption] = field(default_factory=list)
     """Facts that the files do not state, with the values that were assumed."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -144,27 +147,27 @@ def world_of(manifests: Manifests) -> World:
     """Take the files as the state of a control plane. Raises BadInput."""
     completed = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
+    settings = None
+    with suppress(Malformed):
+        settings = SchedulerConfig.parse(configs[0].content if configs else {})
     return World(
-        deployments=_in_turn(manifests["ModelDeployment"], configs[0].content if configs else None),
+        deployments=_in_turn(manifests["ModelDeployment"], settings or SchedulerConfig()),
         clusters=completed.clusters,
         replicas=[manifest.content for manifest in manifests["ModelReplica"]],
         endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
         caches=[manifest.content for manifest in manifests["ModelCache"]],
         config=configs[0].content if configs else None,
+        settings=settings,
         assumptions=completed.assumptions,
         faults=completed.faults,
     )
 
 
-def _in_turn(deployments: Iterable[Manifest], config: dict[str, Any] | None) -> list[Manifest]:
+def _in_turn(deployments: Iterable[Manifest], settings: SchedulerConfig) -> list[Manifest]:
     """Sort deployments as they take their turn: by the value of their class, then the oldest first.
 
-    A config that cannot be read is said elsewhere; here it leaves all deployments in one class.
+    The settings of a config that cannot be read are the defaults: all deployments are in one class.
     """
-    try:
-        settings = SchedulerConfig.parse(config or {})
-    except Malformed:
-        settings = SchedulerConfig()
 
     def order(manifest: Manifest) -> tuple[int, str, str, str]:
         stated = map_at(manifest.spec, "placement").get("priorityClassName")

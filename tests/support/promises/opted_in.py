@@ -16,7 +16,7 @@ from function.api import InferenceCluster, ModelCache, ModelDeployment, Schedule
 from function.api.inputs import Quota
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.cli.commands.verify import settings_of, with_defaults
+from function.cli.commands.verify import with_defaults
 from function.scheduler.outcomes import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
@@ -94,9 +94,7 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     own_replicas = [
         document.plain for document in read_facts.read(world).own_replicas if not document.terminating
     ]
-    parent = with_defaults(
-        ModelDeployment.parse(world.deployment), settings_of(world.input) or SchedulerConfig()
-    )
+    parent = with_defaults(ModelDeployment.parse(world.deployment), SchedulerConfig.parse(world.input or {}))
     seen = state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
