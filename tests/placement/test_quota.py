@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from function.api.inputs import SchedulerConfig
+from function.api import InferenceCluster, ModelReplica
+from function.api.inputs import Quota, SchedulerConfig
+from function.api.reasons import Reason
+from function.api.replica import parse
+from function.boundary import PlainDocument
+from function.scheduler.quota import QuotaHolding, QuotaUsage
 from tests.support import build
 from tests.support.cases import Case, ask, clusters, one
 from tests.support.coordinated import EARLY, LATE, called
@@ -315,3 +321,89 @@ def test_as_many_are_placed_as_the_fleet_and_its_quotas_allow() -> None:
         world, quotas, left, facts = _fleet(random.Random(seed))
         placed = len(run(world).replicas)
         assert placed == expected(world, quotas, left, facts["gpus"][0]), f"seed {seed}"
+
+
+# How much is held, by itself: what placements, shares and turns are decided by.
+
+NOTES = {f"modelplane.ai/{key}": text for key, text in (("priority-class", "batch"), ("priority", "10"))}
+
+
+def existing(pool: str = "p0", *, noted: bool = False, deleting: bool = False) -> ModelReplica:
+    manifest = build.replica(ask(1), "a", 0, pools=pool, ready=True, terminating=deleting)
+    manifest["metadata"]["annotations"] = NOTES if noted else {}
+    return parse(PlainDocument(manifest))
+
+
+def usage_of(*quotas: Plain) -> QuotaUsage:
+    clusters = {"a": InferenceCluster.parse(build.cluster("a", TWO))}
+    return QuotaUsage(map(Quota.parse, quotas), clusters)
+
+
+def amounts(number: int) -> dict[str, int]:
+    return {"nodes": number, "devices": 8 * number, "replicas": number, "cents_per_hour": 0}
+
+
+COUNTED = [
+    ("one without a class counts above all", existing(), 1, 1),
+    ("one of a class counts up to it", existing(noted=True), 1, 0),
+    ("one that is being deleted holds, and stays nowhere", existing(deleting=True), 1, 0),
+    ("one on a pool that is not covered is nothing", existing("p1"), 0, 0),
+]
+
+
+@pytest.mark.parametrize(("reason", "held", "holds", "stays"), COUNTED, ids=[row[0] for row in COUNTED])
+def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, holds: int, stays: int) -> None:
+    """A pool that states no price costs nothing where something stands on it already."""
+    usage = usage_of(quota(cel='node.name == "p0"', nodes=1))
+    (limit,) = usage.of_namespace(NAMESPACE)
+    assert usage.amounts(limit, "a", held) == (amounts(1) if holds else {}), reason
+    before = usage.copy()
+    usage.count(held, "a")
+    assert +usage.held["team"] == +Counter(amounts(holds)), reason
+    assert +usage.living(limit, 11) == +Counter(amounts(stays)), reason
+    assert not before.held["team"], "a copy is what was counted before it"
+    copied = usage.copy()
+    copied.count(held, "a", -1)
+    assert not any((copied.held["team"] | copied.living(limit)).values()), "what leaves counts no more"
+    assert (usage.held["team"], usage.limits(limit)) == (Counter(amounts(holds)) if holds else Counter(), {})
+
+
+def test_what_stays_is_summed_over_classes() -> None:
+    usage = usage_of(quota(nodes=9))
+    for held in (existing(), existing(noted=True), existing(noted=True), existing(deleting=True)):
+        usage.count(held, "a")
+    (limit,) = usage.of_namespace(NAMESPACE)
+    assert (usage.living(limit), usage.living(limit, 10)) == (Counter(amounts(3)), Counter(amounts(3)))
+
+
+SHARES: list[tuple[str, list[dict[str, int]], bool | None]] = [
+    ("within one", [{"nodes": 1}], False),
+    ("beyond one", [{"nodes": 0}], True),
+    ("beyond the first of two", [{"nodes": 0}, {"nodes": 1}], True),
+    ("beyond the last of two", [{"nodes": 1}, {"nodes": 0}], True),
+    ("what it does not hold is within nothing", [{"nodes": 1, "devices": 0}], False),
+    ("money, where no price is stated", [{"centsPerHour": 900}], None),
+]
+
+
+@pytest.mark.parametrize(("reason", "guarantees", "borrowed"), SHARES, ids=[row[0] for row in SHARES])
+def test_how_one_more_stands_to_what_is_guaranteed(
+    reason: str, guarantees: list[dict[str, int]], *, borrowed: bool | None
+) -> None:
+    usage = usage_of(
+        *(
+            {"name": f"q{index}", "namespaces": [NAMESPACE], "guaranteed": guaranteed}
+            for index, guaranteed in enumerate(guarantees)
+        )
+    )
+    share = usage.share(NAMESPACE, "a", QuotaHolding({"p0": 1}, {}))
+    assert (share and share.borrowed) is borrowed, reason
+
+
+def test_a_pool_without_a_price_is_named_as_what_a_quota_of_money_lacks() -> None:
+    usage = usage_of(quota(centsPerHour=900))
+    ((shortage, pools),) = usage.shortages(NAMESPACE, "a", QuotaHolding({"p0": 1}, {"p0": 8}))
+    rejection = shortage.rejection
+    wanted = (Reason.QuotaExceeded, "quota team: a pool states no price")
+    assert (rejection.reason, rejection.detail) == wanted
+    assert pools == {"p0", "p1"}
