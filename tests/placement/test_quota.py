@@ -364,7 +364,8 @@ def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, ho
     assert not before.held["team"], "a copy is what was counted before it"
     copied = usage.copy()
     copied.count(held, "a", -1)
-    assert not any((copied.held["team"] | copied.living(limit)).values()), "what leaves counts no more"
+    left = [*copied.held["team"].values(), *copied.living(limit).values()]
+    assert not any(left), "what leaves counts no more"
     assert (usage.held["team"], usage.limits(limit)) == (Counter(amounts(holds)) if holds else Counter(), {})
 
 
@@ -407,3 +408,5 @@ def test_a_pool_without_a_price_is_named_as_what_a_quota_of_money_lacks() -> Non
     wanted = (Reason.QuotaExceeded, "quota team: a pool states no price")
     assert (rejection.reason, rejection.detail) == wanted
     assert pools == {"p0", "p1"}
+    elsewhere = usage_of(quota(cel='node.name == "p0"', centsPerHour=900))
+    assert not [*elsewhere.shortages(NAMESPACE, "a", QuotaHolding({"p1": 1}, {"p1": 8}))]
