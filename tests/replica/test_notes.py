@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from function.objects import ObjectIdentity, ObservedObject
+from function.replica import state
 from function.replica.state import UNKNOWN, Edit, digest_of, noted
 
 GANG = ObjectIdentity("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "ns", "m")
@@ -43,7 +44,13 @@ NOTES = (
         "x y",
         evident=False,
     ),
-    Note("the same, and there is none: nothing is known", Edit.NO_TEMPLATE, "", UNKNOWN, evident=False),
+    Note(
+        "the same, and there is none: nothing is known",
+        Edit.NO_TEMPLATE,
+        "",
+        UNKNOWN,
+        evident=False,
+    ),
     Note("the template changes: what ran, and the status of then", Edit.TEMPLATE, "", AND_STATUS),
     Note(
         "a second edit before the first was acted on: the first note stays",
@@ -67,3 +74,143 @@ def test_a_note_says_what_the_pods_ran_when_they_were_edited(case: Note) -> None
     remote: dict[str, Any] = {"metadata": {"generation": case.generation}, "status": STATUS}
     workload = ObservedObject(identity=GANG, remote=remote, note=case.before)
     assert noted(workload, TEMPLATE, case.edit, evident=case.evident) == case.after, case.reason
+
+
+def wrote(time: str, *, status: bool = False) -> dict[str, Any]:
+    return {"time": time, "subresource": "status"} if status else {"time": time, "fieldsV1": TEMPLATE_WRITTEN}
+
+
+TEMPLATE_WRITTEN = {"f:spec": {"f:leaderWorkerTemplate": {}}}
+COPIES_WRITTEN = {"time": "2026-03-01T09:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+BEFORE, AFTER = "2026-03-01T08:00:01Z", "2026-03-01T08:00:02Z"
+
+
+class Evidence(NamedTuple):
+    reason: str
+    known: bool
+    generation: Any = 2
+    writes: tuple[dict[str, Any], ...] = ()
+    status: dict[str, Any] = STATUS
+    kind: str = "LeaderWorkerSet"
+    note: str = ""
+    was_updated: bool = False
+
+
+EVIDENCE = (
+    Evidence("without a generation", known=False, generation=None, note=TEMPLATE),
+    Evidence("a generation that was seen", known=True, status={"observedGeneration": 2}),
+    Evidence("a later one", known=True, status={"observedGeneration": 3}, kind="Deployment"),
+    Evidence("one of before", known=False, status={"observedGeneration": 1}, note=TEMPLATE),
+    Evidence("a Deployment that says none", known=False, generation=1, kind="Deployment"),
+    Evidence("a gang of one spec ever", known=True, generation=1),
+    Evidence("a status after the template", known=True, writes=(wrote(BEFORE), wrote(AFTER, status=True))),
+    Evidence("a status of before", known=False, writes=(wrote(AFTER), wrote(BEFORE, status=True))),
+    Evidence("a status of its second", known=False, writes=(wrote(AFTER), wrote(AFTER, status=True))),
+    Evidence("the time of a status alone", known=False, writes=(wrote(AFTER, status=True),)),
+    Evidence("the time of a template alone", known=False, writes=(wrote(AFTER),)),
+    Evidence(
+        "a status after the template, before the copies",
+        known=True,
+        writes=(wrote(BEFORE), wrote(AFTER, status=True), COPIES_WRITTEN),
+    ),
+    Evidence("what was believed before there were notes", known=True, was_updated=True),
+    Evidence("no more once there is one", known=False, was_updated=True, note=UNKNOWN),
+    Evidence("a note of this template", known=True, note=TEMPLATE),
+    Evidence("a note of another", known=False, note="x"),
+    Evidence("a note of this template and this status", known=True, note=AND_STATUS),
+    Evidence("a note of this template and another status", known=False, note=f"{TEMPLATE} x"),
+)
+
+
+@pytest.mark.parametrize("case", EVIDENCE, ids=[case.reason for case in EVIDENCE])
+def test_a_status_is_about_the_spec_by_evidence_alone(case: Evidence) -> None:
+    metadata = {"generation": case.generation, "managedFields": [*case.writes]}
+    workload = ObservedObject(
+        identity=GANG._replace(kind=case.kind),
+        remote={"metadata": metadata, "status": case.status},
+        note=case.note,
+    )
+    assert state.is_about_spec(workload, TEMPLATE, was_updated=case.was_updated) is case.known, case.reason
+
+
+KEY = "model-serving-main"
+SPEC = {"replicas": 2, "template": {"image": "x"}}
+DONE = {
+    "updatedReplicas": 2,
+    "replicas": 2,
+    "availableReplicas": 2,
+    "observedGeneration": 1,
+    "conditions": [],
+}
+LATE = [{"type": "Progressing", "status": "False", "reason": state.STALLED, "message": "too slow"}]
+NOT_YET = "its controller has not reported on this spec yet"
+
+
+class Seen(NamedTuple):
+    """A Deployment of two copies as it is observed, and what is known of its engine."""
+
+    reason: str
+    expected: dict[str, Any]
+    status: dict[str, Any] = DONE
+    more: dict[str, Any] = {}  # noqa: RUF012  # Never changed.
+
+
+AT_REST = {"created": True, "ready": True, "in_use": True, "available": 2, "updated": 2, "total": 2}
+AT_REST |= {"up_to_date": True, "stalled": "", "fault": "", "rolled_out": True}
+UNSEEN = AT_REST | {"in_use": False, "updated": 0, "up_to_date": False, "rolled_out": False}
+SEEN = (
+    Seen("all copies run what is wanted", AT_REST),
+    Seen(
+        "one copy of two is new",
+        AT_REST | {"updated": 1, "up_to_date": False, "rolled_out": False},
+        DONE | {"updatedReplicas": 1},
+    ),
+    Seen(
+        "an old copy too many",
+        AT_REST | {"total": 3, "up_to_date": False, "rolled_out": False},
+        DONE | {"replicas": 3},
+    ),
+    Seen(
+        "fewer copies than are wanted, all of them new",
+        AT_REST | {"available": 1, "updated": 1, "total": 1, "rolled_out": False},
+        DONE | {"updatedReplicas": 1, "replicas": 1, "availableReplicas": 1},
+    ),
+    Seen(
+        "no copies",
+        AT_REST
+        | {"ready": False, "in_use": False, "available": 0, "updated": 0, "total": 0}
+        | {"up_to_date": False, "rolled_out": False},
+        {"observedGeneration": 1, "conditions": []},
+    ),
+    Seen("nothing is reported: Ready counts", UNSEEN | {"available": 0, "total": 0, "fault": NOT_YET}, {}),
+    Seen("its controller is late", UNSEEN | {"fault": NOT_YET}, DONE | {"observedGeneration": 0}),
+    Seen("it ran out of time", AT_REST | {"stalled": "too slow"}, DONE | {"conditions": LATE}),
+    Seen(
+        "it says no more than that",
+        AT_REST | {"stalled": state.STALLED},
+        DONE | {"conditions": [LATE[0] | {"message": ""}]},
+    ),
+    Seen(
+        "a rollout of before ran out of time",
+        UNSEEN | {"fault": NOT_YET},
+        DONE | {"conditions": LATE, "observedGeneration": 0},
+    ),
+    Seen("it was not applied yet", UNSEEN, more={"pending": True}),
+    Seen("it could not be applied", UNSEEN | {"fault": "no"}, more={"synced": False, "synced_message": "no"}),
+    Seen("not Ready", AT_REST | {"ready": False, "in_use": False}, more={"ready": False}),
+)
+
+
+@pytest.mark.parametrize("case", SEEN, ids=[case.reason for case in SEEN])
+def test_what_is_known_of_an_engine(case: Seen) -> None:
+    remote = {"metadata": {"generation": 1}, "spec": SPEC, "status": case.status}
+    fields = {"manifest": {"spec": SPEC}, "remote": remote, "ready": True} | case.more
+    workload = ObservedObject(identity=ObjectIdentity("apps", "Deployment", "ns", "m"), **fields)
+    known = state.engine_state("main", 2, KEY, workload.manifest, {KEY: workload}, was_updated=False)
+    assert {name: getattr(known, name) for name in case.expected} == case.expected, case.reason
+    (observed,) = state.observed_states({KEY: workload}, was_updated=False)
+    assert observed == known, "the copies that it asks for are those of its own manifest"
+    absent = state.engine_state("main", 2, f"{KEY}-standalone", {}, {KEY: workload}, was_updated=False)
+    assert absent == state.EngineState("main", 2, False, known.ready, False, 0, 0, 0), (
+        "what it supersedes serves on"
+    )
