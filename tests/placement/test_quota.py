@@ -369,6 +369,19 @@ def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, ho
     assert (usage.held["team"], usage.limits(limit)) == (Counter(amounts(holds)) if holds else Counter(), {})
 
 
+def test_what_stands_on_a_cluster_that_is_not_known_counts_without_its_price() -> None:
+    usage = usage_of(quota(nodes=1))
+    (limit,) = usage.of_namespace(NAMESPACE)
+    assert usage.amounts(limit, "gone", existing()) == amounts(1)
+
+
+def test_one_that_starts_takes_its_place_from_the_next_on_the_pools_that_are_covered() -> None:
+    usage = usage_of(quota(cel='node.name == "p0"', nodes=1))
+    pools = {"x": "p1", "y": "p0", "z": "p0"}
+    starting = [("a", existing(pool)._replace(name=name)) for name, pool in pools.items()]
+    assert usage.passed_by(starting) == {(NAMESPACE, "z"): "team"}
+
+
 def test_what_stays_is_summed_over_classes() -> None:
     usage = usage_of(quota(nodes=9))
     for held in (existing(), existing(noted=True), existing(noted=True), existing(deleting=True)):
@@ -408,5 +421,8 @@ def test_a_pool_without_a_price_is_named_as_what_a_quota_of_money_lacks() -> Non
     wanted = (Reason.QuotaExceeded, "quota team: a pool states no price")
     assert (rejection.reason, rejection.detail) == wanted
     assert pools == {"p0", "p1"}
+    both = usage_of(quota(nodes=0), quota("x", NAMESPACE, nodes=0))
+    short = both.shortages(NAMESPACE, "a", QuotaHolding({"p0": 1}, {}))
+    assert [shortage.quota for shortage, _ in short] == ["team", "x"]
     elsewhere = usage_of(quota(cel='node.name == "p0"', centsPerHour=900))
     assert not [*elsewhere.shortages(NAMESPACE, "a", QuotaHolding({"p1": 1}, {"p1": 8}))]

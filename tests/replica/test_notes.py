@@ -87,7 +87,7 @@ BEFORE, AFTER = "2026-03-01T08:00:01Z", "2026-03-01T08:00:02Z"
 
 class Evidence(NamedTuple):
     reason: str
-    known: bool
+    evident: bool
     generation: Any = 2
     writes: tuple[dict[str, Any], ...] = ()
     status: dict[str, Any] = STATUS
@@ -97,28 +97,28 @@ class Evidence(NamedTuple):
 
 
 EVIDENCE = (
-    Evidence("without a generation", known=False, generation=None, note=TEMPLATE),
-    Evidence("a generation that was seen", known=True, status={"observedGeneration": 2}),
-    Evidence("a later one", known=True, status={"observedGeneration": 3}, kind="Deployment"),
-    Evidence("one of before", known=False, status={"observedGeneration": 1}, note=TEMPLATE),
-    Evidence("a Deployment that says none", known=False, generation=1, kind="Deployment"),
-    Evidence("a gang of one spec ever", known=True, generation=1),
-    Evidence("a status after the template", known=True, writes=(wrote(BEFORE), wrote(AFTER, status=True))),
-    Evidence("a status of before", known=False, writes=(wrote(AFTER), wrote(BEFORE, status=True))),
-    Evidence("a status of its second", known=False, writes=(wrote(AFTER), wrote(AFTER, status=True))),
-    Evidence("the time of a status alone", known=False, writes=(wrote(AFTER, status=True),)),
-    Evidence("the time of a template alone", known=False, writes=(wrote(AFTER),)),
+    Evidence("without a generation", evident=False, generation=None, note=TEMPLATE),
+    Evidence("a generation that was seen", evident=True, status={"observedGeneration": 2}),
+    Evidence("a later one", evident=True, status={"observedGeneration": 3}, kind="Deployment"),
+    Evidence("one of before", evident=False, status={"observedGeneration": 1}, note=TEMPLATE),
+    Evidence("a Deployment that says none", evident=False, generation=1, kind="Deployment"),
+    Evidence("a gang of one spec ever", evident=True, generation=1),
+    Evidence("a status after the template", evident=True, writes=(wrote(BEFORE), wrote(AFTER, status=True))),
+    Evidence("a status of before", evident=False, writes=(wrote(AFTER), wrote(BEFORE, status=True))),
+    Evidence("a status of its second", evident=False, writes=(wrote(AFTER), wrote(AFTER, status=True))),
+    Evidence("the time of a status alone", evident=False, writes=(wrote(AFTER, status=True),)),
+    Evidence("the time of a template alone", evident=False, writes=(wrote(AFTER),)),
     Evidence(
         "a status after the template, before the copies",
-        known=True,
+        evident=True,
         writes=(wrote(BEFORE), wrote(AFTER, status=True), COPIES_WRITTEN),
     ),
-    Evidence("what was believed before there were notes", known=True, was_updated=True),
-    Evidence("no more once there is one", known=False, was_updated=True, note=UNKNOWN),
-    Evidence("a note of this template", known=True, note=TEMPLATE),
-    Evidence("a note of another", known=False, note="x"),
-    Evidence("a note of this template and this status", known=True, note=AND_STATUS),
-    Evidence("a note of this template and another status", known=False, note=f"{TEMPLATE} x"),
+    Evidence("what was believed before there were notes", evident=True, was_updated=True),
+    Evidence("no more once there is one", evident=False, was_updated=True, note=UNKNOWN),
+    Evidence("a note of this template", evident=True, note=TEMPLATE),
+    Evidence("a note of another", evident=False, note="x"),
+    Evidence("a note of this template and this status", evident=True, note=AND_STATUS),
+    Evidence("a note of this template and another status", evident=False, note=f"{TEMPLATE} x"),
 )
 
 
@@ -130,7 +130,7 @@ def test_a_status_is_about_the_spec_by_evidence_alone(case: Evidence) -> None:
         remote={"metadata": metadata, "status": case.status},
         note=case.note,
     )
-    assert state.is_about_spec(workload, TEMPLATE, was_updated=case.was_updated) is case.known, case.reason
+    assert state.is_about_spec(workload, TEMPLATE, was_updated=case.was_updated) is case.evident, case.reason
 
 
 KEY = "model-serving-main"
@@ -206,11 +206,11 @@ def test_what_is_known_of_an_engine(case: Seen) -> None:
     remote = {"metadata": {"generation": 1}, "spec": SPEC, "status": case.status}
     fields = {"manifest": {"spec": SPEC}, "remote": remote, "ready": True} | case.more
     workload = ObservedObject(identity=ObjectIdentity("apps", "Deployment", "ns", "m"), **fields)
-    known = state.engine_state("main", 2, KEY, workload.manifest, {KEY: workload}, was_updated=False)
-    assert {name: getattr(known, name) for name in case.expected} == case.expected, case.reason
+    engine = state.engine_state("main", 2, KEY, workload.manifest, {KEY: workload}, was_updated=False)
+    assert {name: getattr(engine, name) for name in case.expected} == case.expected, case.reason
     (observed,) = state.observed_states({KEY: workload}, was_updated=False)
-    assert observed == known, "the copies that it asks for are those of its own manifest"
+    assert observed == engine, "the copies that it asks for are those of its own manifest"
     absent = state.engine_state("main", 2, f"{KEY}-standalone", {}, {KEY: workload}, was_updated=False)
-    assert absent == state.EngineState("main", 2, False, known.ready, False, 0, 0, 0), (
+    assert absent == state.EngineState("main", 2, False, engine.ready, False, 0, 0, 0), (
         "what it supersedes serves on"
     )

@@ -12,6 +12,7 @@ import pytest
 
 from function.api import InferenceCluster, ModelReplica
 from function.api.replica import PriorityNotes
+from function.cluster.arbiter import gives_way
 from function.scheduler import preemption
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
@@ -322,6 +323,21 @@ def test_those_of_several_clusters_are_named_together_by_class_and_by_age() -> N
         ("early", "p"),
         ("late", "p"),
     ]
+
+
+def test_a_cluster_names_one_of_a_deployment_and_the_quotas_that_reclaim() -> None:
+    ledger = Ledger([InferenceCluster.parse(build.cluster("a", [build.pool("p", 2), build.pool("q", 1)]))])
+    for held in (
+        replica("older", second=1, deployment="d", guarantee="Borrowed b"),
+        replica("younger", second=2, deployment="d", guarantee="Borrowed b"),
+        replica("low", nodes={"q": 1}, guarantee="Within a"),
+        preempting("chat", nodes={"p": 2}, guarantee="Reclaims c,a"),
+        preempting("vip", nodes={"q": 1}, guarantee="Within a"),
+    ):
+        ledger.open(held, "a")
+    victim = {"replica": "ml/younger", "uid": "younger", "to": "ml/chat", "priorityClassName": "class-100"}
+    other = {"replica": "ml/low", "uid": "low", "to": "ml/vip", "priorityClassName": "class-100"}
+    assert gives_way(ledger, "a") == [{**victim, "quota": "a,c"}, other]
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
