@@ -13,7 +13,7 @@ composition of the latest call is remembered, because most calls are about repli
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import is_
 
 from function import objects
@@ -129,6 +129,23 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         wanted |= _beside(snapshot, claims, workloads, states)
         kept = remaining(snapshot, wanted, states)
     return _desired(request, observed, states.values(), wanted, kept)
+
+
+def let_go(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
+    """Keep every Object, and manage nothing by it: what it leads to is another replica's.
+
+    Otherwise the Objects of both would undo each other for ever, and the deletion of this replica would
+    take the other's pods along.
+    """
+    kept = keep_everything(request, observed)
+    desired = {}
+    for key, composed in kept.desired.items():
+        resource = dict(composed.resource)
+        if resource.get("kind") == "Object":
+            policies = {"managementPolicies": list(objects.OBSERVE)}
+            resource["spec"] = {**mapping(resource.get("spec")), **policies}
+        desired[key] = Desired(resource, ready=composed.ready)
+    return replace(kept, desired=desired)
 
 
 def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:

@@ -27,7 +27,7 @@ from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
-from function.replica.snapshot import UPDATED, ReplicaSnapshot, diagnoses_pods
+from function.replica.snapshot import UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
 from function.replica.state import EngineState, all_of
 from function.transitions import MISSING, conditions_before, transitions
 
@@ -129,12 +129,18 @@ def conditions(
     observed: Mapping[str, ObservedObject],
     states: tuple[EngineState, ...],
     pending: str | None,
+    composite: Mapping[str, Any],
 ) -> tuple[Condition, ...]:
     """Return all conditions.
 
     `pending` is why a pod is not scheduled: "" when all are, None when none is seen.
     """
-    composed = (_accepted(snapshot, states), _ready(observed, states, pending or ""), _updated(states))
+    ready = _ready(observed, states, pending or "")
+    was_ready = conditions_before(mapping(composite.get("status"))).get(READY, MISSING).status == "True"
+    if isinstance(snapshot, NameTaken) and not was_ready:
+        # Requests would reach the pods of another team. Those that do already go on (Law 2).
+        ready = Condition(READY, status=False, reason=snapshot.reason, message=snapshot.message)
+    composed = (_accepted(snapshot, states), ready, _updated(states))
     if not diagnoses_pods(request):
         return composed
     # Pods are observed while a workload is not available: an available one has all of its.

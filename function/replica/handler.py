@@ -19,9 +19,9 @@ from function.api.workload import read_workload
 from function.boundary import Cost, Costs, NoReuse, Request, Response, Reuse, Shape, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
-from function.replica.compose import compose, keep_everything, unschedulable
+from function.replica.compose import compose, keep_everything, let_go, unschedulable
 from function.replica.conditions import READY, condition_types, conditions, results, status
-from function.replica.snapshot import declared, diagnoses_pods, read_observed, read_snapshot
+from function.replica.snapshot import NameTaken, declared, diagnoses_pods, read_observed, read_snapshot
 from function.transitions import circuit_open
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
@@ -51,7 +51,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     observed = read_observed(request, reuse)
     snapshot = read_snapshot(request, observed, reuse)
     if isinstance(snapshot, Doubt):
-        composition = keep_everything(request, observed)
+        is_taken = isinstance(snapshot, NameTaken)
+        composition = let_go(request, observed) if is_taken else keep_everything(request, observed)
         ttl: tuple[float | None, float | None] = (None, None)
         try:
             stated = WorkloadConfig.parse(request.input or {}).ttl
@@ -62,11 +63,11 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         composition = compose(request, snapshot)
         ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
     pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
-    new_conditions = conditions(request, snapshot, observed, composition.states, pending)
     try:
         composite = request.composite.project(STATUS)
     except Unreadable:
         composite = {}
+    new_conditions = conditions(request, snapshot, observed, composition.states, pending, composite)
     is_ready = any(condition.type == READY and condition.status for condition in new_conditions)
     return Response(
         requirements=declared(request),

@@ -295,6 +295,11 @@ _SHAPE: Shape = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class NameTaken(Doubt):
+    """The objects on the cluster are another replica's: its pods are not ours, and what is ours lets go."""
+
+
 class _Namesake(NamedTuple):
     """A ModelReplica or ModelCache, as far as it decides whose a name is."""
 
@@ -389,12 +394,14 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
         (theirs.standing for theirs in replicas if theirs.place == ours.place), default=ours.standing
     )
     if holder < ours.standing:
-        return _doubt(
-            NAME_TAKEN,
+        # Two of one second may both be composed before either sees the other.
+        text = (
             f"ModelReplica {holder[1]}/{replica.name} came first on {cluster}, and in the namespace"
             f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and"
-            " its deployment places one of another name",
+            " its deployment places one of another name; what is on the cluster is left to the other,"
+            " nothing new is composed"
         )
+        return NameTaken(NAME_TAKEN, one_line(text))
     cache = _earlier_cache(request, required)
     if cache:
         return _doubt(

@@ -116,16 +116,30 @@ def test_until_they_are_delivered_nothing_new_is_composed() -> None:
 
 
 def test_pods_that_share_their_names_already_stay_and_serve() -> None:
-    """As after an upgrade: which of the two runs is not known here, and doubt deletes nothing."""
+    """As after an upgrade: doubt deletes and withdraws nothing; one of the two manages from here on."""
     ours = existing(created=LATE)
     observed = applied(run(scene(ours)))
+    ours["status"] = {"conditions": [{"type": "ModelReady", "status": "True", "reason": "Serving"}]}
     answer = run(scene(ours, THEIRS).but(observed=observed))
     assert answer.desired.keys() == observed.keys()
-    assert {key: made["spec"] for key, made in answer.desired.items()} == {
-        key: made["spec"] for key, made in observed.items()
-    }
+    for key, made in answer.desired.items():
+        assert made["spec"] == {**observed[key]["spec"], "managementPolicies": ["Observe"]}
     assert answer.reason("ModelReady") == "Serving"
     assert not answer.unready
+
+
+def test_what_both_composed_is_left_to_the_one_that_came_first() -> None:
+    """Two of one second are composed before either sees the other; then one of them manages nothing more."""
+    alone = scene(existing())
+    both = alone.but(observed=applied(run(alone)), more={"namesakes": [existing(), existing("a-team")]})
+    answer = run(both)
+    assert answer.desired.keys() == both.observed.keys()
+    objects = [made for made in answer.desired.values() if made["kind"] == "Object"]
+    assert objects
+    assert all(made["spec"]["managementPolicies"] == ["Observe"] for made in objects)
+    assert answer.conditions["ModelReady"][:2] == (False, "NameTaken")
+    again = both.but(observed=applied(answer), more={"namesakes": [existing()]})
+    assert run(again).desired == run(both.but(more={"namesakes": [existing()]})).desired
 
 
 @pytest.mark.parametrize("seed", scale.seeds(20))
