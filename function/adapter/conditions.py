@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from function.adapter.schedule import AdapterDecision, RefusalReason, gained, one_more_slot
+from function.adapter.schedule import AdapterDecision, KeptPlacement, RefusalReason, gained, one_more_slot
 from function.adapter.snapshot import AdapterSnapshot
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Request
@@ -46,8 +46,7 @@ def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condi
         text = f"Waiting for {listed(undelivered, SHOWN)}; every placement is kept, nothing new is placed"
         return Condition(SCHEDULED, status=False, reason="InputsUnresolved", message=one_line(text))
     head = f"Placed on {total} of {counted(inputs.wanted, 'replica')}"
-    replaced = "; ".join(kept.outgoing for kept in decision.outgoing[:SHOWN])
-    if total < inputs.wanted:
+    if decision.lasting < inputs.wanted:
         reason = "PartiallyScheduled" if total else "NotScheduled"
         if not inputs.bases:
             reason = "NoBaseReplicas"
@@ -56,13 +55,23 @@ def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condi
             text = joined(head, _why(decision), _hint(decision))
         if decision.outgoing:
             reason = "ReplacementBlocked"
-            text = joined(text, f"kept until it is replaced: {replaced}")
-        is_enough = reason == "PartiallyScheduled" and 0 < inputs.minimum <= total
+        for fate, goes in (("kept until it is replaced", False), ("goes with its replica", True)):
+            blocked = [kept.outgoing for kept in decision.outgoing if _goes(decision, kept) is goes]
+            text = joined(text, f"{fate}: {'; '.join(blocked[:SHOWN])}" if blocked else "")
+        # Those on replicas that are about to leave serve until then.
+        is_enough = total >= inputs.wanted or (reason == "PartiallyScheduled" and 0 < inputs.minimum <= total)
         return Condition(SCHEDULED, status=is_enough, reason=reason, message=one_line(text))
     if decision.outgoing:
+        replaced = "; ".join(kept.outgoing for kept in decision.outgoing[:SHOWN])
         text = joined(head, f"being replaced: {replaced}")
         return Condition(SCHEDULED, status=True, reason="Replacing", message=one_line(text))
     return Condition(SCHEDULED, status=True, reason="FullyScheduled")
+
+
+def _goes(decision: AdapterDecision, kept: KeptPlacement) -> bool:
+    """Tell whether a placement goes with its replica, replaced or not."""
+    base = decision.inputs.bases.get(kept.existing.replica)
+    return kept.lasts or (base is not None and base.terminating)
 
 
 def _why(decision: AdapterDecision) -> str:
@@ -92,7 +101,10 @@ def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
         return Condition(READY, status=False, reason="NoReplicas", message=text)
     if len(serving) < total:
         waiting = sorted(
-            {*(existing.replica for existing in decision.staying), *decision.placed} - set(serving)
+            {*(kept.existing.replica for kept in decision.kept if kept.lasts or not kept.outgoing)}.union(
+                decision.placed
+            )
+            - set(serving)
         )
         text = f"{len(serving)} of {counted(total, 'replica')} serve {snapshot.adapter.name}"
         text += f"; not configured or not Ready yet: {listed(waiting, SHOWN)}"

@@ -80,7 +80,7 @@ class AdapterForecast:
     def hints(self) -> tuple[tuple[str, int], ...]:
         """Edits of the base that would place more, with how many; each was tried."""
         decision = self.decision
-        if decision is None or decision.total >= decision.inputs.wanted:
+        if decision is None or decision.lasting >= decision.inputs.wanted:
             return ()
         tried = ((text, gained(decision, edit)) for text, edit in _edits(decision.inputs))
         return tuple((text, more) for text, more in tried if more > 0)
@@ -113,7 +113,7 @@ def _verdicts(decision: AdapterDecision) -> list[ReplicaVerdict]:
             action, why = "Rejected", _why_refused(inputs, name, *refused[name])
         else:
             action, why = "Eligible", "it could take the adapter, and as many as are wanted have a place"
-            if decision.total < inputs.wanted:
+            if decision.lasting < inputs.wanted:
                 why = f"it could take the adapter, but minReplicas {inputs.minimum} cannot be met"
         slots = None if base is None or base.room is None else base.room.adapters
         verdicts.append(

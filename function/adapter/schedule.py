@@ -4,14 +4,16 @@
 
 1. **Retain.** Every placement stays, unless its replica is gone or the placement itself is being deleted. A
    replica that is not delivered, cannot be read or is not Ready keeps its adapters (Law 2).
-2. A placement is *outgoing* where its replica is being deleted, has too little room for it by now (slots,
-   rank, capabilities), or lost the race for a slot. It does not count, and stays until it is replaced.
+2. A placement is *outgoing* where its replica is being deleted or about to leave, has too little room for it
+   by now (slots, rank, capabilities), or lost the race for a slot. It stays until it is replaced, and does
+   not count. One on a replica that is only about to leave serves on, so it counts while too few others do.
 3. **Scale down** where more stay than are wanted: first on a replica known not to be Ready, then one that is
    not configured yet, then on the cluster with most, then the later name.
 4. **Fill** the shortfall over the replicas that pass the filters: first one that has the adapter loaded, then
    on the cluster with the fewest, then the one with the most free slots, then by name.
-5. An outgoing placement is given up when as many others as are wanted serve the adapter. One that lost the
-   race serves nothing and leaves as soon as it is replaced. So no request for an adapter finds it nowhere.
+5. An outgoing placement is given up when as many others as are wanted serve the adapter; one with an
+   endpoint, when they have endpoints too. One that lost the race serves nothing and leaves as soon as it is
+   replaced. So no request for an adapter finds it nowhere.
 
 Limits: the pass reads no device and no memory. A slot is what the deployment says it is.
 """
@@ -36,7 +38,7 @@ class RefusalReason(Enum):
     """Why a replica takes no further adapter, in the order of evaluation; the value is how it reads."""
 
     UNREADABLE = "unreadable"
-    LEAVING = "being deleted"
+    LEAVING = "leaving"
     NO_ROOM = "without room for adapters"
     RANK = "of too small a rank"
     CAPABILITY = "without a capability"
@@ -82,6 +84,8 @@ class AdapterInput:
     """All that hold a slot, ours included, by replica; empty while they are not delivered."""
     complete: bool = False
     """Whether the replicas of the base and the placements were delivered: else nothing is placed."""
+    routed: frozenset[str] = frozenset()
+    """Replicas of own placements that have an endpoint of the adapter, or get one once it is configured."""
 
     @cached_property
     def free(self) -> Mapping[str, int]:
@@ -104,6 +108,8 @@ class KeptPlacement:
     """Why it has to be replaced; empty where it counts."""
     lost: bool = False
     """Whether it lost the race for its slot, so that the replica does not load it."""
+    lasts: bool = False
+    """Whether it is outgoing because its replica is about to leave: until then it serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +135,27 @@ class AdapterDecision:
         return tuple(kept for kept in self.kept if kept.outgoing)
 
     @property
-    def total(self) -> int:
+    def lasting(self) -> int:
         """How many replicas the adapter is on, those that are to be replaced left out."""
         return len(self.staying) + len(self.placed)
 
     @property
+    def total(self) -> int:
+        """The same, made up to what is wanted by those on replicas that are only about to leave."""
+        return self.lasting + min(len(self._last), max(0, self.inputs.wanted - self.lasting))
+
+    @property
     def serving(self) -> tuple[str, ...]:
-        """Replicas that are known to serve it."""
-        return tuple(existing.replica for existing in self.staying if serves(self.inputs, existing.replica))
+        """Replicas that are known to serve it, of those about to leave no more than are counted."""
+        lasting, last = (
+            [existing.replica for existing in part if serves(self.inputs, existing.replica)]
+            for part in (self.staying, self._last)
+        )
+        return (*lasting, *last[: max(0, self.total - len(lasting))])
+
+    @property
+    def _last(self) -> tuple[OwnPlacement, ...]:
+        return tuple(kept.existing for kept in self.kept if kept.lasts)
 
     @property
     def needs_fleet(self) -> bool:
@@ -149,7 +168,7 @@ class AdapterDecision:
             and self.inputs.name not in self.inputs.bases[existing.replica].configured
             for existing in self.staying
         )
-        return self.total < self.inputs.wanted or bool(self.outgoing) or gone or unconfigured
+        return self.lasting < self.inputs.wanted or bool(self.outgoing) or gone or unconfigured
 
 
 def serves(inputs: AdapterInput, replica: str) -> bool:
@@ -167,11 +186,13 @@ def schedule(inputs: AdapterInput) -> AdapterDecision:
     placed, rejections = _fill(inputs, kept, inputs.wanted - len(staying))
     if len(kept) + len(placed) < inputs.minimum:
         placed = []
-    serving = sum(serves(inputs, existing.replica) for existing in staying)
+    serving = [existing.replica for existing in staying if serves(inputs, existing.replica)]
+    reached = sum(replica in inputs.routed for replica in serving)
     is_replaced = len(staying) + len(placed) >= inputs.wanted
     remaining = []
     for item in kept:
-        if item.outgoing and (serving >= inputs.wanted or (item.lost and is_replaced)):
+        others = reached if item.existing.replica in inputs.routed else len(serving)
+        if item.outgoing and (others >= inputs.wanted or (item.lost and is_replaced)):
             dropped.append((item.existing, LeaveCause.REPLACED))
         else:
             remaining.append(item)
@@ -211,6 +232,8 @@ def _judged(inputs: AdapterInput, existing: OwnPlacement, base: BaseReplica) -> 
     is_listed = any(placement.name == existing.name for placement in listed)
     if is_listed and existing.name not in first:
         return KeptPlacement(existing, outgoing=f"{base.name} has more adapters than slots", lost=True)
+    if base.leaving:
+        return KeptPlacement(existing, outgoing=f"{base.name} is about to leave: {base.leaving}", lasts=True)
     return KeptPlacement(existing)
 
 
@@ -312,8 +335,9 @@ def filtered(
         refusal = _refusal(inputs, base.room)
         if base.fault:
             rejections.append((name, RefusalReason.UNREADABLE, base.fault))
-        elif base.terminating:
-            rejections.append((name, RefusalReason.LEAVING, ""))
+        elif base.terminating or base.leaving:
+            about = f"is about to leave: {base.leaving}"
+            rejections.append((name, RefusalReason.LEAVING, "" if base.terminating else about))
         elif refusal is not None:
             rejections.append((name, *refusal))
         elif name in taken:
@@ -330,7 +354,7 @@ def gained(decision: AdapterDecision, edit: Callable[[AdapterRoom | None], Adapt
     """Return how many more replicas another room on each replica would give, by running the pass."""
     inputs = decision.inputs
     edited = {name: replace(base, room=edit(base.room)) for name, base in inputs.bases.items()}
-    return schedule(replace(inputs, bases=edited)).total - decision.total
+    return schedule(replace(inputs, bases=edited)).lasting - decision.lasting
 
 
 def one_more_slot(room: AdapterRoom | None) -> AdapterRoom | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from function.adapter.schedule import AdapterDecision, AdapterInput, OwnPlacement
 from function.api.adapter import (
@@ -103,6 +104,19 @@ def fleet(request: Request) -> tuple[Requirement, ...]:
     )
 
 
+def way_to(request: Request, replica: str) -> dict[str, Any]:
+    """Return where the endpoint of a replica leads; empty where there is none that stays."""
+    name = f"{ENDPOINT}/{replica}"
+    if request.resolution(name) is not Resolution.DELIVERED:
+        return {}
+    source = plain_of(request.required[name][0])
+    spec = mapping(source.get("spec"))
+    leaves = mapping(source.get("metadata")).get("deletionTimestamp")
+    return {
+        key: spec[key] for key in ("url", "rewritePath") if key in spec and spec.get("url") and not leaves
+    }
+
+
 def declared(request: Request) -> tuple[Requirement, ...]:
     """Return what a call without an answer states: the set that it was handed."""
     handed = [requirement for requirement in fleet(request) if requirement.name in request.required]
@@ -158,6 +172,9 @@ def read_snapshot(request: Request, reuse: Reuse, *, whole: bool) -> AdapterSnap
         absent=frozenset(absent),
         placements={replica: tuple(placements) for replica, placements in by_replica.items()},
         complete=complete,
+        routed=frozenset(
+            name for name in names if f"{ENDPOINT_KEY}{name}" in request.observed or way_to(request, name)
+        ),
     )
     undelivered = [item.name for item in standing(request) if not item.delivered(request)]
     return AdapterSnapshot(adapter, inputs, tuple(undelivered))

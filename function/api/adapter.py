@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from function.api.fault import Malformed, shown
 from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, string
 from function.api.names import NAME_LENGTH, is_dns_label
-from function.api.replica import owner_of
+from function.api.replica import LEAVING_ANNOTATION, owner_of
 from function.boundary import Document, Reuse, Shape, Unreadable
 
 ADAPTER_LABEL = "modelplane.ai/adapter"
@@ -214,12 +214,19 @@ class BaseReplica:
     terminating: bool
     configured: frozenset[str]
     """Adapters that its handler says are configured."""
+    leaving: str = ""
+    """Why its deployment is about to give it up; empty where it is not."""
     fault: str = ""
     """Why it cannot be read: then it takes no new adapter and keeps those that it has."""
 
 
 BASE_SHAPE: Shape = {
-    "metadata": {"name": None, "namespace": None, "deletionTimestamp": None},
+    "metadata": {
+        "name": None,
+        "namespace": None,
+        "annotations": {LEAVING_ANNOTATION: None},
+        "deletionTimestamp": None,
+    },
     "spec": {"clusterName": None, "engines": {"adapters": None}},
     "status": {"conditions": {"type": None, "status": None}, "adapters": {"name": None}},
 }
@@ -245,6 +252,7 @@ def read_base(document: Document) -> BaseReplica:
         configured=frozenset(
             string(entry.get("name")) for entry in mappings(mapping(plain.get("status")).get("adapters"))
         ),
+        leaving=string(mapping(metadata.get("annotations")).get(LEAVING_ANNOTATION)),
         fault=fault or reader.fault,
     )
 

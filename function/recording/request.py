@@ -183,7 +183,7 @@ _METADATA: Mapping[str, Allowed] = {
 _COMPOSED: Mapping[str, Allowed] = {
     **_METADATA,
     "annotations": fields(
-        *(replica_api.WAS_READY_ANNOTATION, KEY_ANNOTATION),
+        *(replica_api.WAS_READY_ANNOTATION, replica_api.LEAVING_ANNOTATION, KEY_ANNOTATION),
         *(
             replica_api.PRIORITY_CLASS_ANNOTATION,
             replica_api.PRIORITY_ANNOTATION,

@@ -267,8 +267,8 @@ class Replaced:
     staying: list[Kept]
     dropped: list[Dropped] = field(default_factory=list)
     placed: list[Placed] = field(default_factory=list)
-    covered: int = 0
-    """Outgoing replicas that stay although their replacement stands."""
+    covered: set[str] = field(default_factory=set)
+    """The keys of outgoing replicas that stay although their replacement stands."""
     waits: set[str] = field(default_factory=set)
     """The keys of those that may not leave now."""
     blocked: str | None = None
@@ -283,7 +283,8 @@ class Replaced:
         for kept in self.staying:
             key = kept.own_replica.key
             waits = kept.waits or ("replacement" if key in self.waits else "")
-            marked.append(dataclasses.replace(kept, waits=waits, blocked=key == self.blocked))
+            covered, blocked = key in self.covered, key == self.blocked
+            marked.append(dataclasses.replace(kept, waits=waits, covered=covered, blocked=blocked))
         return tuple(marked)
 
 
@@ -299,15 +300,15 @@ def replace(
     while waiting and (victim := _leaving(inputs, done.staying, waiting).next()) is not None:
         waiting.remove(victim)
         standing = len(done.staying) + len(done.placed) + new
-        covered = bool(extra) and standing - inputs.deployment.wanted > done.covered
+        covered = bool(extra) and standing - inputs.deployment.wanted > len(done.covered)
         if covered:
             placer.ledger.count(victim.own_replica.cluster, -1)
         elif 0 <= standing - inputs.deployment.wanted < extra and len(done.placed) != room:
             covered = _place_beside(placer, done, victim)
         if _may_leave(inputs, done, victim) and (covered or _place_instead(placer, done, victim)):
             _give_up(placer, done, victim)
-        else:
-            done.covered += covered
+        elif covered:
+            done.covered.add(victim.own_replica.key)
     return done
 
 

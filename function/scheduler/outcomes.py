@@ -85,6 +85,8 @@ class Kept:
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
     update: Update | None = None
     """Set when its template is outdated and there is a staged rollout; one that waits keeps its template."""
+    covered: bool = False
+    """Set when its replacement stands beside it, or is placed (maxSurge): it is the next to leave."""
     blocked: bool = False
     """Set when it waits for a replacement beside it (maxSurge), and there is no place for one."""
 

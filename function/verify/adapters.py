@@ -18,7 +18,7 @@ from typing import Any
 from function.api.adapter import ADAPTER_LABEL, REPLICA_LABEL, AdapterRoom, ModelAdapter
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, string
-from function.api.replica import DEPLOYMENT_LABEL
+from function.api.replica import DEPLOYMENT_LABEL, LEAVING_ANNOTATION
 from function.verify.state import Violation
 
 
@@ -31,6 +31,7 @@ class Host:
     cluster: str
     labels: Mapping[str, Any]
     leaving: bool
+    """Whether it is being deleted, or about to be."""
     rooms: tuple[AdapterRoom, ...]
     """Of each engine that declares one."""
     readable: bool
@@ -72,7 +73,9 @@ def read_host(replica: Mapping[str, Any]) -> Host:
         name=string(metadata.get("name")),
         cluster=string(spec.get("clusterName")),
         labels=mapping(metadata.get("labels")),
-        leaving=bool(metadata.get("deletionTimestamp")),
+        leaving=bool(
+            metadata.get("deletionTimestamp") or mapping(metadata.get("annotations")).get(LEAVING_ANNOTATION)
+        ),
         rooms=tuple(rooms),
         readable=readable,
         configured=frozenset(string(entry.get("name")) for entry in mappings(status.get("adapters"))),
@@ -174,7 +177,7 @@ def _new_place(
     if host is None:
         yield Violation("Base", title, f"placed on {name}, which is no replica of its base")
     elif host.leaving:
-        yield Violation("Leaving", title, f"placed on {name}, which is being deleted")
+        yield Violation("Leaving", title, f"placed on {name}, which leaves")
     elif not host.readable or host.obstacle(adapter):
         why = host.obstacle(adapter) or "its room cannot be read"
         yield Violation("CannotLoad", title, f"placed on {name}, and {why}")

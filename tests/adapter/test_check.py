@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from function.api.adapter import PLACEMENT_KIND, ModelAdapter, placement_name
+from function.api.replica import LEAVING_ANNOTATION
 from function.cli.worlds.adapters import in_turn, placed
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.verify import AdapterState, check_adapters, read_host, read_place
@@ -26,6 +27,8 @@ def random_manifests(seed: int) -> Manifests:
         made = replica(f"r{number}", draw.choice("abc"), slots, **({} if slots is None else room))
         if draw.random() < 0.15:
             made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        if draw.random() < 0.15:
+            made["metadata"]["annotations"] = {LEAVING_ANNOTATION: "drain"}
         made["status"]["adapters"] = [{"name": name} for name in "abcd" if draw.random() < 0.2]
         replicas.append(made)
     adapters = []
@@ -85,14 +88,14 @@ def test_a_new_place_that_is_left_out_is_missed() -> None:
     assert spoilt
 
 
-def test_a_place_on_a_replica_that_cannot_load_it_is_one_too_many() -> None:
+def test_a_place_on_a_replica_that_leaves_or_cannot_load_it_is_one_too_many() -> None:
     spoilt = 0
     for seed in seeds(150, 2_000, 5_000):
         state, decided = judged(random_manifests(seed))
         for adapter_of in state.adapters:
             for host in state.hosts:
                 place = AdapterPlace(NAMESPACE, adapter_of.name, host.name)
-                if place not in (*decided, *state.places) and host.obstacle(adapter_of):
+                if place not in (*decided, *state.places) and (host.obstacle(adapter_of) or host.leaving):
                     rules = {finding.rule for finding in check_adapters(state, [*decided, place])}
                     assert rules & {"CannotLoad", "Leaving"}, (seed, place)
                     spoilt += 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from function.adapter import schedule as adapter_schedule
-from function.adapter.schedule import LeaveCause, RefusalReason, gained, one_more_slot, schedule
+from function.adapter.schedule import LeaveCause, RefusalReason, gained, one_more_slot, schedule, serves
 from tests.adapter.worlds import ADAPTER, base, existing, on, random_world, world
 from tests.schema.crds import ROOT
 from tests.support.scale import seeds
@@ -108,6 +108,43 @@ CASES = [
         ("r1",),
     ),
     Case(
+        "a replica that is about to leave keeps it, and another takes it first",
+        world(base("r0", leaving="drain", configured=LOADED), base("r1"), have=("r0",)),
+        ("r0", "r1"),
+    ),
+    Case(
+        "until the other serves",
+        world(
+            base("r0", leaving="drain", configured=LOADED), base("r1", configured=LOADED), have=("r0", "r1")
+        ),
+        ("r1",),
+    ),
+    Case(
+        "and has an endpoint too, where the first has one",
+        world(
+            base("r0", leaving="drain", configured=LOADED),
+            base("r1", configured=LOADED),
+            have=("r0", "r1"),
+            routed=frozenset({"r0"}),
+        ),
+        ("r0", "r1"),
+    ),
+    Case(
+        "nowhere to go: it stays until its replica leaves",
+        world(base("r0", leaving="drain", configured=LOADED), have=("r0",)),
+        ("r0",),
+    ),
+    Case(
+        "what is about to leave takes no other adapter",
+        world(base("r0", slots=9, leaving="drain"), base("r1", slots=1)),
+        ("r1",),
+    ),
+    Case(
+        "taken back: the one that serves stays, and the new place leaves",
+        world(base("r0", configured=LOADED), base("r1"), have=("r0", "r1")),
+        ("r0",),
+    ),
+    Case(
         "a rank edited below it, nowhere to go: it is held", world(base("r0", rank=8), have=("r0",)), ("r0",)
     ),
     Case(
@@ -163,6 +200,7 @@ def test_every_replica_that_takes_none_is_counted_with_its_first_reason() -> Non
         base("r3", slots=1),
         base("r4"),
         base("r5", fault="spec.engines[0].adapters.slots: expected a whole number"),
+        base("r6", leaving="drain"),
         wanted=2,
         have=("r4",),
         others=(on("r3", "other"),),
@@ -176,6 +214,7 @@ def test_every_replica_that_takes_none_is_counted_with_its_first_reason() -> Non
         ("r3", RefusalReason.NO_SLOT),
         ("r4", RefusalReason.HAS_IT),
         ("r5", RefusalReason.UNREADABLE),
+        ("r6", RefusalReason.LEAVING),
     }
 
 
@@ -191,7 +230,7 @@ def test_a_slot_more_is_a_hint_only_where_it_helps() -> None:
 def possible(inputs: AdapterInput, name: str, taken: set[str]) -> bool:
     """Tell whether a replica may take the adapter."""
     item = inputs.bases[name]
-    if item.fault or item.terminating or item.room is None or name in taken:
+    if item.fault or item.terminating or item.leaving or item.room is None or name in taken:
         return False
     holds = len({held.name for held in inputs.placements.get(name, ())})
     return (
@@ -220,7 +259,9 @@ def fate(inputs: AdapterInput, name: str) -> str:
     )
     position = [held for _, held in queue].index(mine) if mine in [held for _, held in queue] else -1
     assert item.room is not None
-    return "lost" if position >= item.room.slots else "stays"
+    if position >= item.room.slots:
+        return "lost"
+    return "outgoing" if item.leaving else "stays"
 
 
 def oracle(inputs: AdapterInput) -> tuple[str, ...]:
@@ -258,13 +299,18 @@ def oracle(inputs: AdapterInput) -> tuple[str, ...]:
     outgoing = [name for name, end in fates.items() if end in ("outgoing", "lost")]
     if len(staying) + len(outgoing) + len(placed) < inputs.minimum:
         placed = []
-    served = sum(
-        name in inputs.bases and inputs.bases[name].ready is True and bool(inputs.bases[name].configured)
+    served = [
+        name
         for name in staying
-    )
+        if name in inputs.bases and inputs.bases[name].ready is True and inputs.bases[name].configured
+    ]
     is_full = len(staying) + len(placed) >= inputs.wanted
-    left = [name for name in outgoing if not (served >= inputs.wanted or (fates[name] == "lost" and is_full))]
-    return tuple(sorted(staying + placed + left))
+    waiting = []
+    for name in outgoing:
+        others = [other for other in served if name not in inputs.routed or other in inputs.routed]
+        if len(others) < inputs.wanted and not (fates[name] == "lost" and is_full):
+            waiting.append(name)
+    return tuple(sorted(staying + placed + waiting))
 
 
 def test_the_oracle_says_the_same() -> None:
@@ -274,7 +320,7 @@ def test_the_oracle_says_the_same() -> None:
 
 
 def test_law_2_a_placement_leaves_for_a_listed_reason_only() -> None:
-    moved = 0
+    moved = marked = 0
     for seed in seeds(400):
         inputs = random_world(seed)
         decision = schedule(inputs)
@@ -290,12 +336,34 @@ def test_law_2_a_placement_leaves_for_a_listed_reason_only() -> None:
                 assert inputs.bases, seed
             elif cause is LeaveCause.REPLACED:
                 moved += 1
-                assert decision.total >= inputs.wanted, seed
+                marked += item is not None and bool(item.leaving)
+                assert decision.lasting >= inputs.wanted, seed
                 assert item is None or len(decision.serving) >= inputs.wanted or not item.terminating, seed
             else:
                 assert cause is LeaveCause.SCALED_DOWN, seed
                 assert len(decision.staying) >= inputs.wanted, seed
     assert moved
+    assert marked
+
+
+def test_law_2_what_is_about_to_leave_keeps_its_adapters_until_enough_others_serve() -> None:
+    marked = counted = 0
+    for seed in seeds(400):
+        inputs = random_world(seed)
+        decision = schedule(inputs)
+        serving = [item.replica for item in decision.staying if serves(inputs, item.replica)]
+        for item, cause in decision.dropped:
+            base = inputs.bases.get(item.replica)
+            if base is not None and base.leaving and cause is LeaveCause.REPLACED:
+                marked += 1
+                assert len(serving) >= inputs.wanted or fate(inputs, item.replica) == "lost", seed
+        last = [kept.existing.replica for kept in decision.kept if kept.lasts]
+        assert decision.total == min(decision.lasting + len(last), max(inputs.wanted, decision.lasting)), seed
+        assert set(decision.serving) <= {*serving, *last}, seed
+        counted += decision.total > decision.lasting
+        assert not any(inputs.bases[name].leaving for name in decision.placed), seed
+    assert marked
+    assert counted
 
 
 def test_no_pass_takes_more_slots_than_there_are() -> None:
@@ -324,6 +392,7 @@ def test_law_1_the_order_of_what_was_delivered_decides_nothing() -> None:
             requirements=inputs.requirements,
             absent=inputs.absent,
             complete=inputs.complete,
+            routed=inputs.routed,
         )
         one, other = schedule(inputs), schedule(turned)
         assert (one.kept, one.placed, one.rejections) == (other.kept, other.placed, other.rejections), seed

@@ -80,6 +80,7 @@ def random_world(seed: int) -> AdapterInput:
             terminating=draw.random() < 0.1,
             configured=frozenset({ADAPTER} if draw.random() < 0.4 else ()),
             fault="spec: unreadable" if draw.random() < 0.05 else "",
+            leaving="drain" if draw.random() < 0.15 else "",
         )
         for number in range(draw.randint(0, 5))
     ]
@@ -101,4 +102,5 @@ def random_world(seed: int) -> AdapterInput:
         requirements=draw.choice(((), (), ("json",))),
         absent=frozenset({"gone"} if draw.random() < 0.7 else ()),
         complete=draw.random() < 0.9,
+        routed=frozenset(name for name in have if draw.random() < 0.7),
     )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.model import mapping
 from function.api.names import KEY_ANNOTATION
-from function.api.replica import DEPLOYMENT_LABEL, PREEMPTING_LABEL, WAS_READY_ANNOTATION
+from function.api.replica import DEPLOYMENT_LABEL, LEAVING_ANNOTATION, PREEMPTING_LABEL, WAS_READY_ANNOTATION
 from function.cli.text import track
 from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
@@ -118,7 +118,10 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
     metadata = observed.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **(desired["metadata"].get("labels") or {})}
     noted = {name: text for name, text in _noted(desired).items() if name != WAS_READY_ANNOTATION}
-    annotations = {"annotations": {**_noted(observed), **noted}} if noted else {}
+    # What is noted until a replica leaves goes when it is noted no longer.
+    lasting = {name: text for name, text in _noted(observed).items() if name != LEAVING_ANNOTATION}
+    is_noted = noted or LEAVING_ANNOTATION in _noted(observed)
+    annotations = {"annotations": {**lasting, **noted}} if is_noted else {}
     updated = {
         **observed,
         "metadata": {**metadata, "labels": labels, **annotations},

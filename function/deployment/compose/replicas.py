@@ -27,15 +27,15 @@ from function.api.deployment import ReplicaShape
 from function.api.model import Reader
 from function.api.names import API_VERSION, Identity, bracketed, endpoint_key, read_key, replica_key
 from function.api.replica import PriorityNotes
-from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable
+from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable, text_at
 from function.fail_static import as_observed
 from function.scheduler import stamp
 from function.scheduler.decision import Decision
 from function.scheduler.device_matching import Match
-from function.scheduler.disruption import spare
+from function.scheduler.disruption import spare, surge
 from function.scheduler.engine_options import Candidate, EngineOption
 from function.scheduler.ledger import may_yield
-from function.scheduler.outcomes import Kept, Placed, Update
+from function.scheduler.outcomes import OUTDATED, Kept, Placed, Update
 from function.scheduler.scheduling_input import Fleet
 
 # Bound the new replicas of an answer: Crossplane receives at most 4 MiB.
@@ -99,6 +99,7 @@ class KeptFrom(NamedTuple):
     noted: bool
     waits: bool
     notes: PriorityNotes | None
+    leaving: str
 
 
 ComposedFrom: TypeAlias = PlacedFrom | KeptFrom
@@ -358,6 +359,23 @@ def standing_of(decision: Decision, kept: Kept) -> str:
     return str(share._replace(reclaims=reclaims)) if share is not None else ""
 
 
+def leaving_of(decision: Decision, kept: Kept) -> str:
+    """The note that a replica with room for adapters is the next to leave; empty for any other.
+
+    Its adapters are placed elsewhere from then on, and nobody waits for them. With surge it is next when its
+    replacement stands beside it, else while a budget holds it back. Those behind it are left alone: all
+    adapters would move to the first replacement. While that cannot be judged the note stays as observed.
+    """
+    deployment = decision.inputs.deployment
+    if not any(engine.adapters for shape in deployment.shapes for engine in shape.engines):
+        return ""
+    if kept.doubt or (kept.outgoing and decision.placer is None):
+        return text_at(kept.own_replica.document, "metadata", "annotations", replica_api.LEAVING_ANNOTATION)
+    if not (kept.covered if surge(decision.inputs) else kept.waits):
+        return ""
+    return kept.mismatch.value if kept.mismatch else kept.waits or OUTDATED
+
+
 def placed_replica(
     deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines, notes: PriorityNotes | None = None
 ) -> Desired:
@@ -425,26 +443,32 @@ def observed_size(kept: Kept) -> int:
 
 
 def kept_replica(
-    deployment: ModelDeployment, kept: Kept, notes: PriorityNotes | None = None, *, remember: bool
+    deployment: ModelDeployment,
+    kept: Kept,
+    notes: PriorityNotes | None = None,
+    *,
+    remember: bool,
+    leaving: str = "",
 ) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own_replica
     version = own_replica.document.identity
     if version is None:
-        return _kept(deployment, kept, notes, remember=remember)
+        return _kept(deployment, kept, notes, remember=remember, leaving=leaving)
     waits = kept.update not in AT_ONCE
-    source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits, notes=notes)
+    observed = own_replica.observed
+    source = KeptFrom(version, kept.shape, observed, remember, waits, notes, leaving)
     return composed_once(
         deployment,
         own_replica.key,
         source,
-        lambda: _kept(deployment, kept, notes, remember=remember),
+        lambda: _kept(deployment, kept, notes, remember=remember, leaving=leaving),
         observed=observed_size(kept),
     )
 
 
 def _kept(
-    deployment: ModelDeployment, kept: Kept, notes: PriorityNotes | None, *, remember: bool
+    deployment: ModelDeployment, kept: Kept, notes: PriorityNotes | None, *, remember: bool, leaving: str
 ) -> Desired | None:
     """A replica that stays: updated in place, exactly as observed, or with the template it is observed with.
 
@@ -462,6 +486,8 @@ def _kept(
     noted = notes.annotations if notes is not None else {}
     if kept.own_replica.observed and (replica.was_ready or (remember and replica.ready is True)):
         noted = {replica_api.WAS_READY_ANNOTATION: "true", **noted}
+    if leaving:
+        noted = {**noted, replica_api.LEAVING_ANNOTATION: leaving}
     if noted:
         resource["metadata"]["annotations"] = noted
     return Desired(resource, ready=kept.own_replica.observed and kept.own_replica.replica.ready is True)

@@ -172,7 +172,8 @@ def desired(decision: Decision) -> dict[str, Desired]:
         # Which classes there are is not known where the input is invalid: what is noted stays.
         standing = notes and notes._replace(guarantee=replicas.standing_of(decision, kept))
         noted = kept.own_replica.replica.notes if doubt else standing
-        resource = replicas.kept_replica(deployment, kept, noted, remember=remember)
+        leaving = replicas.leaving_of(decision, kept)
+        resource = replicas.kept_replica(deployment, kept, noted, remember=remember, leaving=leaving)
         if resource is not None:
             resources[kept.own_replica.key] = resource
     emitted: replicas.EmittedEngines = {}
