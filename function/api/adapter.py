@@ -209,7 +209,7 @@ class BaseReplica:
     name: str
     cluster: str
     room: AdapterRoom | None
-    """What all of its engines with room have; None where it has no room."""
+    """The room that all of its engines with room have; None where it has none."""
     ready: bool | None
     terminating: bool
     configured: frozenset[str]

@@ -23,7 +23,7 @@ from function.api.model import MAX_COUNT, MAX_NODES, Count, Flag, Model, Name, N
 from function.api.replica import ModelReplica, StampedConstraint, StampedEngine, StampedMember, StampedRequest
 
 ShareFields: TypeAlias = tuple[int, int, bool]
-"""What a share says: replicas, nodes of all of them, whether they are being deleted."""
+"""The fields of a share: replicas, nodes of all of them, whether they are being deleted."""
 UNKNOWN = ("",)
 """Selectors that are not published, in the place of a text that gives no answer."""
 DIGEST = 12
@@ -41,7 +41,7 @@ class ChargedShare(NamedTuple):
     leaving: bool
     """Whether they are being deleted: they hold their nodes, and count for no overcommit."""
     engines: tuple[ClaimingEngine, ...] = ()
-    """What each of them claims, where the pool charges devices."""
+    """The claims of each of them, where the pool charges devices."""
 
 
 class Claimed(Model):

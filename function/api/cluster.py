@@ -89,7 +89,7 @@ class PublishedPool(Model):
     overcommitted: Any = None
     """True where its replicas hold more than it has; anything else is no fault of the pool."""
     usable: Any = None
-    """What was seen of its nodes; whatever stands there, it is no fault of the pool."""
+    """Observations of its nodes; whatever stands there, it is no fault of the pool."""
 
     @property
     def unusable(self) -> int:
@@ -130,13 +130,13 @@ class Pool:
     attributes: dict[str, Any]
     accounting: Literal["Node", "Device"]
     fabrics: tuple[str, str]
-    """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
+    """Evidence of the fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
     cel_version: str = ""
     """The release that reads selectors on its cluster, where the cluster says it."""
     across_nodes: bool = False
     """Whether no two pods of an engine may share a node."""
     shared: SharedDevices | None = None
-    """What its device list shares with the lists of equal content, which are recognised by it."""
+    """The devices that its list shares with lists of equal content, which are recognised by them."""
     unusable: int = 0
     """Of its nodes, those that new replicas cannot count on."""
     to_come: int = 0
@@ -530,4 +530,4 @@ SHAPE: Shape = {
 }
 """The fields scheduling reads of an InferenceCluster."""
 CHARGED_SHAPE: Shape = {"status": {"gpuPools": {"name": None, "charged": None}}}
-"""What is charged to its pools."""
+"""The fields that say what is charged to its pools."""

@@ -102,7 +102,7 @@ class Existing(Model):
     cache: CacheStorage = CacheStorage()
     gateway: DeclaredGateway = DeclaredGateway()
     observer_config_ref: ObserverConfig | None = None
-    """What nodes are looked at through: the count of users in the composed one wakes the cluster."""
+    """The config that nodes are looked at through: the users counted in the composed one wake the cluster."""
 
 
 class ClusterSource(Model):
@@ -126,7 +126,7 @@ class DeclaredPool(Model):
     node_selector: dict[str, str] = {}
     """Labels that its nodes have; empty: the label modelplane.ai/pool."""
     tolerations: Any = None
-    """What pods on it tolerate of its nodes; whatever stands there is no fault of what is published."""
+    """Taints of its nodes that pods tolerate; whatever stands there is no fault of what is published."""
 
     @property
     def grows(self) -> bool:
@@ -151,7 +151,7 @@ class DeclaredClusterSpec(Model):
 
 
 class ClusterName(Model):
-    """Who it is."""
+    """The identity of a cluster."""
 
     name: Name
     uid: str = ""

@@ -58,7 +58,7 @@ RESERVED = (
 
 VLLM = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 ENTRY_POINTS: Mapping[str, tuple[str, ...]] = {"vllm-openai": VLLM}
-"""What images run by themselves, by the last part of their name, in any registry."""
+"""The command that an image runs by itself, by the last part of their name, in any registry."""
 _ENOUGH_WORDS = 2
 
 

@@ -285,7 +285,7 @@ class WorkloadConfig(StepInput):
     """Whether an update of claiming pods may take devices beyond those that the scheduler charged."""
     progress_deadline_seconds: WholeSeconds = DEADLINE_SECONDS
     readiness: Literal["Available", "AvailableCopies"] = "Available"
-    """What makes a Deployment ready: its condition Available, or that and at least one available copy."""
+    """The evidence of a ready Deployment: its condition Available, or that and an available copy."""
     pods_across_nodes: Literal["Required", "Preferred"] | None = None
     """Whether pods of an engine, or of one group of a gang, are kept on different nodes."""
     replicas_across_nodes: Literal["Required", "Preferred"] | None = None
@@ -322,9 +322,9 @@ class ClusterConfig(StepInput):
     publish: Literal["Pools", "Attributes"] = "Pools"
     """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
     charges: Literal["Detailed", "Overcommitted"] = "Detailed"
-    """What of the charges: all that replicas hold of each pool, or only which hold more than they have."""
+    """The published charges: all that replicas hold of each pool, or only which hold more than they have."""
     accounting: Literal["Node", "Device"] | None = None
-    """What is published for pools that do not say how they are charged; needs `publish: Attributes`."""
+    """The accounting of pools that do not say how they are charged; needs `publish: Attributes`."""
     capacity: Literal["Declared", "Usable"] = "Declared"
     """Whether pools publish how many of their nodes can be used; needs `publish: Attributes`."""
     preemption: Literal["None", "Arbitrate"] = "None"

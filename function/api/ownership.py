@@ -59,7 +59,7 @@ def order(own_replica: OwnReplica) -> tuple[str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who a deployment is to its replicas."""
+    """The identity of a deployment, as far as it decides which replicas it owns."""
 
     namespace: str
     name: str

@@ -41,13 +41,13 @@ PRIORITY_ANNOTATION = "modelplane.ai/priority"
 SPARE_ANNOTATION = "modelplane.ai/spare"
 """How many replicas its deployment can spare now, written by that: a number, or `all`."""
 SPARE_ALL, MANY = "all", 1_000_000
-"""What stands there where nothing limits it, and what that counts as."""
+"""The value where nothing limits it, and the number that it counts as."""
 GUARANTEE_ANNOTATION = "modelplane.ai/guarantee"
 """How it stands to the guarantees of its namespace: a word and the names of the quotas."""
 WITHIN, RECLAIMS, BORROWED = "Within", "Reclaims", "Borrowed"
 """Within what is guaranteed; the same, and others give way to it for that alone; beyond it."""
 BORROWED_VALUE = -1
-"""What is borrowed ranks below every class, and below none."""
+"""Borrowed capacity ranks below every class, and below none."""
 DIGITS = 10
 """Digits of the value of a class at most."""
 
@@ -124,7 +124,7 @@ class StampedRequest:
     device_class: str
     count: int
     selectors: tuple[str, ...] = ()
-    """What its devices are selected with; a text that is no selector where that cannot be read."""
+    """The selectors of its devices; a text that is none in place of one that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class ModelReplica(NamedTuple):
 
     @property
     def holder(self) -> str:
-        """Who holds its nodes, for people: `namespace/deployment`, or itself where it names no deployment."""
+        """Its holder, for people: `namespace/deployment`, or itself where it names no deployment."""
         return f"{self.namespace}/{self.deployment or self.name}"
 
 

@@ -20,7 +20,7 @@ class EndpointSpec(Model):
 
     url: Name
     rewrite_path: str = ""
-    """What a service's prefix is rewritten to; empty: nothing is."""
+    """The path that a service's prefix is rewritten to; empty: it is not."""
 
 
 class Routing(Model):
@@ -81,7 +81,7 @@ class EndpointGroup(Model):
 
     selector: EndpointSelector
     weight: Annotated[Whole, Field(ge=0, le=MAX_WEIGHT)] = DEFAULT_WEIGHT
-    """What all of them get together, in proportion to the other groups."""
+    """The share of requests of all of them together, in proportion to the other groups."""
     priority: Annotated[Whole, Field(ge=0, le=MAX_PRIORITY)] = 0
     """The lowest number with a ready endpoint takes all requests."""
 

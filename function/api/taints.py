@@ -18,7 +18,7 @@ from pydantic import model_validator
 from function.api.model import Effect, Model, Name, Whole
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-"""What every pod of ours tolerates of its node: the mark that keeps other pods off GPUs."""
+"""The taint of a node that every pod of ours tolerates: the mark that keeps other pods off GPUs."""
 
 
 class Taint(Model):

@@ -92,7 +92,7 @@ class PodMetadata(Model):
 
 
 NAMED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"})
-"""What a container may ask for besides devices: what has a driver's name would be in no ledger."""
+"""Resources a container may ask for besides devices: those of a driver would be in no ledger."""
 # A quantity is handed on as it is written, so its form is checked and nothing is computed.
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
 
@@ -400,7 +400,7 @@ SERVING: Shape = {
         "conditions": {"type": None, "status": None, "observedGeneration": None},
     },
 }
-"""What it takes to tell whether the pods of a ModelReplica run what its spec says."""
+"""The fields that tell whether the pods of a ModelReplica run what its spec says."""
 DIGEST_LENGTH = 16
 """Hex digits."""
 

@@ -221,9 +221,9 @@ CALLS: dict[str, Estimator] = {name: rule for names, rule in _ROWS for name in n
 BOUNDED: dict[str, tuple[int, ...]] = {"driver": (63,), "attributes": (32, 32, 64), "capacity": (32, 32)}
 """Most characters of a driver; most domains of a device, names of a domain, characters of a value."""
 SORTED_BY = 34
-"""What sorting by a key costs besides its loop and the sorting."""
+"""Units of sorting by a key besides its loop and the sorting."""
 STEPS = {"all": 3, "exists": 4, "exists_one": 2, "transformMap": 3, "transformMapEntry": 2}
-"""What a step of a loop costs besides what stands in it; the others make a list."""
+"""Units of a step of a loop besides those of its parts; loops that are not listed make a list."""
 MADE = {"transformMap": CREATE_MAP, "transformMapEntry": CREATE_MAP, "all": 0, "exists": 0, "exists_one": 1}
 
 

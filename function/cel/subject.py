@@ -28,7 +28,7 @@ from function.cel.values import EvaluationError, Map, Value, is_int64
 
 ReadPath = tuple[str, ...]
 Layout: TypeAlias = "Callable[[Mapping[ReadPath, Value]], dict[str, Value]]"
-"""What puts the fields of a variable together from its values."""
+"""A function that puts the fields of a variable together from its values."""
 
 
 class Subject:

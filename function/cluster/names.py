@@ -41,7 +41,7 @@ KINDS = {
     **dict.fromkeys((GATEWAY, LEADER_WORKER_SET, HEARTBEAT, KSERVE_API), objects.KIND),
     **dict.fromkeys(REQUIRED, objects.COLLECTION),
 }
-"""What stands under the keys that do not depend on the cluster."""
+"""The kinds under the keys that do not depend on the cluster."""
 
 
 def provider_config_name(cluster: str, what: str = "cluster-kubeconfig") -> str:

@@ -45,7 +45,7 @@ _ABSENT = (
     "no matches for kind",
     "could not find the requested resource",
 )
-"""What provider-kubernetes says where a cluster answered that there is no such object, or no such kind."""
+"""Messages of provider-kubernetes where a cluster answered that there is no such object or kind."""
 _UNCONNECTED = "connect failed"
 """How it begins where it did not get that far: what is missing then is a Secret or a ProviderConfig."""
 

@@ -129,7 +129,7 @@ class ClusterSnapshot:
     provider_config: str
     """The name of the ClusterProviderConfig: as observed, else as published, else as it will be."""
     usable: tuple[ObservedPool, ...] | Doubt | None
-    """What can be used of each pool; None where nobody asks, or the cluster cannot be read."""
+    """The usable nodes of each pool; None where the input does not ask, or the cluster is unreadable."""
     missing: Mapping[str, MissingClass]
     """The classes whose devices are not known."""
     stack: Mapping[str, Plain]

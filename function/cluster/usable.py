@@ -98,7 +98,7 @@ class ObservedPool:
     tainted: tuple[tuple[str, tuple[Taint, ...]], ...] = ()
     """Entries with the taints that all their devices have, beyond those that the class states."""
     unseen: str = ""
-    """What was to be looked at, and cannot be: it takes nothing away."""
+    """Objects that were to be looked at and cannot be: that takes nothing away."""
 
     @property
     def nodes(self) -> int:

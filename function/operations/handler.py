@@ -57,7 +57,7 @@ FLEET: Mapping[str, str] = {
     REPLICAS: "ModelReplica",
     DEPLOYMENTS: "ModelDeployment",
 }
-"""What must be delivered besides: requirement name and kind."""
+"""The objects that must be delivered besides: requirement name and kind."""
 
 _DEPLOYMENT: Shape = {
     "metadata": {
@@ -97,7 +97,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class OwnedReplica:
-    """Whose a replica is, and where."""
+    """A replica with its deployment and its cluster."""
 
     namespace: str
     name: str
@@ -113,7 +113,7 @@ class FleetState:
     changed: str
     """The name of the cluster that changed, "" when it is gone."""
     clusters: Mapping[str, str]
-    """What placements read of each cluster, as a text."""
+    """The fields that placements read of each cluster, as a text."""
     replicas: tuple[str, ...]
     """Every replica by namespace, name and uid, sorted."""
     deployments: tuple[Deployment, ...]
@@ -201,7 +201,7 @@ def _projected(document: Document, shape: Shape) -> dict[str, Any]:
 
 SERVICES, ENDPOINTS = "services", "endpoints"
 ROUTED: Mapping[str, str] = {SERVICES: "ModelService", ENDPOINTS: "ModelEndpoint"}
-"""What must be delivered: requirement name and kind."""
+"""The objects that must be delivered: requirement name and kind."""
 
 _LABELS: Shape = {"metadata": {"labels": None}}
 _SELECTORS: Shape = {"spec": {"endpoints": None}}
@@ -218,8 +218,8 @@ class Service:
     """The token it was last asked with."""
 
 
-class _Said:
-    """What a route may say of endpoints, digested once for all selectors that match the same."""
+class _EndpointFacts:
+    """The facts of endpoints that a route may contain, digested once for selectors that match the same."""
 
     def __init__(self, facts: list[tuple[dict[str, Any], str]]) -> None:
         """Take the labels of every endpoint, and what a route may say of it."""
@@ -261,7 +261,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
             fact += f" unreadable {text_at(document, 'metadata', 'resourceVersion')}"
         labels = mapping(mapping(_projected(document, _LABELS).get("metadata")).get("labels"))
         facts.append((labels, fact))
-    said = _Said(facts)
+    endpoint_facts = _EndpointFacts(facts)
     tokens = {}
     for document in request.required[SERVICES]:
         namespace, name, uid = (text_at(document, "metadata", key) for key in ("namespace", "name", "uid"))
@@ -273,7 +273,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
             # Of whatever namespace the endpoint is: a service that is asked in vain costs a call.
             selector = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
-            digested = said.of(selector)
+            digested = endpoint_facts.of(selector)
             selected += [f"{number} {digested}"] if digested else []
         tokens[Service(namespace, name, uid, requested)] = digest(sorted(selected))
     return {service: tokens[service] for service in sorted(tokens, key=lambda one: (one.namespace, one.name))}

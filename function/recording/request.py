@@ -411,7 +411,7 @@ CLUSTER_CONFIG: Mapping[str, Allowed] = {
     **fields("publish", "charges", "accounting", "preemption"),
     "metadata": stand_in,
 }
-"""What completes clusters in files that have no status yet."""
+"""Settings that complete clusters in files that have no status yet."""
 
 KINDS: Mapping[str, Mapping[str, Allowed]] = {
     "ClusterConfig": CLUSTER_CONFIG,
@@ -425,7 +425,7 @@ KINDS: Mapping[str, Mapping[str, Allowed]] = {
     "ModelReplica": MODEL_REPLICA,
     "SchedulerConfig": SCHEDULER_CONFIG,
 }
-"""What is kept of each kind. Of any other kind, nothing."""
+"""The fields that are kept of each kind. Of any other kind, nothing is."""
 
 
 def redacted_object(content: dict[str, Any], allowed: Mapping[str, Allowed]) -> dict[str, Any]:
@@ -531,8 +531,8 @@ REQUIRED: Mapping[str, tuple[Mapping[str, Allowed], tuple[Shape, ...]]] = {
     "ModelCache": (MODEL_CACHE, ()),
     "ModelDeployment": (MODEL_DEPLOYMENT, ()),
 }
-"""What is kept of the required objects of each kind, and the parts that a decision reads of them, the smaller
-first. Of a requirement that is not ours, not even its name is kept."""
+"""Fields that are kept of required objects of each kind, and the parts that a decision reads of them, the
+smaller first. Of a requirement that is not ours, not even its name is kept."""
 COMPOSED: Mapping[str, Mapping[str, Allowed]] = {
     "ModelReplica": MODEL_REPLICA,
     "ModelEndpoint": MODEL_ENDPOINT,

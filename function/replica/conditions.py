@@ -37,7 +37,7 @@ SHOWN = 3
 _FIELDS = ("engines", "servingDigest", "adapters")
 """Fields of the status that are ours: one that an answer leaves out is removed (Law C 3)."""
 _APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
-"""What workloads need besides themselves."""
+"""Objects that workloads need besides themselves."""
 
 
 def status(

@@ -36,14 +36,14 @@ STATUS: Shape = {
         "adapters": None,
     }
 }
-"""What is read of the composite besides what its pods are made of."""
+"""Fields of the composite that are read besides those that its pods are made of."""
 
 COSTS: Costs = {
     read_workload: Cost(factor=10, fixed=256 * 1024),
     read_object: Cost(factor=10),
     read_briefly: Cost(factor=2),
 }
-"""What it takes to remember what is read here, and what was composed of it."""
+"""The memory that a remembered object takes here, with the composition made of it."""
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:

@@ -65,7 +65,7 @@ KIND = "LLMInferenceService"
 POOL_GROUP = "inference.networking.x-k8s.io"
 """The group of the InferencePool that KServe makes; ours is of another (`picker.py`)."""
 MAIN = "main"
-"""What the presets call the container that serves."""
+"""The name that the presets have for the container that serves."""
 SHARED_MEMORY = "shared-memory"
 """Our volume at /dev/shm. The presets' own has 1 GiB, and one of the same name would inherit that."""
 WANTED = "modelplane.ai/wanted"
@@ -100,7 +100,7 @@ class KServeEngine:
     pod_labels: dict[str, str]
     """The labels that all of its pods have, and no others."""
     pod_specs: tuple[dict[str, Any], ...]
-    """What is wanted of its pods, by member: the serving ones first."""
+    """The wanted spec of its pods, by member: the serving ones first."""
     resource: dict[str, Any]
     pod_metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     """The labels and annotations that the service has for its pods alone; none in v1alpha1."""

@@ -37,7 +37,7 @@ IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
 PICKER_PORT, HEALTH_PORT = 9002, 9003
 CONFIG_FILE = "epp-config.yaml"
 PICKER_LABEL = "modelplane.ai/picker"
-"""What the picker's Service selects its pods by."""
+"""The label that the picker's Service selects its pods by."""
 CHECKSUM_ANNOTATION = "modelplane.ai/epp-config-checksum"
 """On the picker's pods, which restart by it when their configuration changes."""
 BLOCK_SIZE = 16

@@ -80,7 +80,7 @@ GROUP_LABEL = "leaderworkerset.sigs.k8s.io/group-key"
 HOSTNAME = "kubernetes.io/hostname"
 
 CLAIM = "devices"
-"""What a pod calls its one claim."""
+"""The name that a pod has for its one claim."""
 MODELS = "/mnt/models"
 """Where the weights of a ModelCache are mounted, on either stack."""
 DRAIN_MARGIN = 30

@@ -57,12 +57,12 @@ _IN_FULL = frozenset(
         *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE, names.ADAPTERS),
     }
 )
-"""What is compared with what is wanted; of the rest only the identity and the status count."""
+"""Objects that are compared with the wanted ones; of the rest only the identity and the status count."""
 _OF_STACK = {
     STANDARD: frozenset({names.WORKLOAD, names.ADAPTERS, *names.ROUTING}),
     KSERVE: frozenset({names.SERVICE, names.SEEN}),
 }
-"""What is composed on one stack and on no other."""
+"""Objects that are composed on one stack and on no other."""
 
 
 def diagnoses_pods(request: Request) -> bool:

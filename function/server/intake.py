@@ -90,7 +90,7 @@ hundred calls at once on a busy machine takes more than ten seconds to send one 
 call again, which is more work for it, and none of them arrives.
 """
 END: Any = grpc.aio.EOF  # type: ignore[attr-defined] # grpc-stubs lacks it
-"""What is read where the client sends no more."""
+"""The value that is read where the client sends no more."""
 
 
 class Message:

@@ -66,7 +66,7 @@ class Chosen(NamedTuple):
 
 
 MemberClaim = tuple[tuple[str, str, int], ...]
-"""What becomes the pods' claim: request, device class, count."""
+"""The requests of the pods' claim: name, device class, count."""
 
 
 def _matches(sub: SubRequest, device: Device) -> bool:

@@ -87,7 +87,7 @@ class State:
     yields: bool = False
     """Whether the function's input says `overcommit: Yield`."""
     quotas: tuple[Quota, ...] = ()
-    """What namespaces may hold, by the function's input."""
+    """Limits and guarantees of namespaces, by the function's input."""
     preempts: Mapping[str, int] = field(default_factory=dict)
     """Values of the classes that preempt, by the function's input."""
     closed: bool = False

@@ -37,7 +37,7 @@ _SLIPS = (
     (re.compile(r"\bor\b"), "||", "or"),
     (re.compile(r"\bnot\b\s*"), "!", "not"),
 )
-"""What other languages write, outside of literals, and what CEL does."""
+"""Operators as other languages write them, outside of literals, and as CEL does."""
 _CURLY = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')
 """Quotes that editors of prose put in the place of straight ones."""
 

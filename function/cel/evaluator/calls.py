@@ -381,7 +381,7 @@ INDEXES = frozenset({"_[_]", "_[?_]"})
 COMPILED_PATTERN = 1000
 """Units for compiling a regular expression that is computed."""
 UNSURE: dict[str, CallCost] = {"@in": looked, "_[_]": 1, "_[?_]": 1}
-"""What operators cost whose overload only shows at run time, where the length does not tell."""
+"""Costs of operators whose overload only shows at run time, where the length does not tell."""
 OPERATORS = operators.GENERIC.keys()
 """Functions whose overloads all run the same: they tell the types apart themselves."""
 

@@ -72,7 +72,7 @@ COUNT, RESULT = 2, 1
 ALL_STEP, EXISTS_STEP = 3, 4
 LIST_STEP = 1 + CREATE_LIST + 1
 MAP_STEP, ENTRY_STEP = 3, 2
-"""What it charges for a step besides what stands in it: the accumulator, the new element, joining them."""
+"""Units of a step besides those of its parts: the accumulator, the new element, joining them."""
 
 
 def loop_code(build: Build, node: Loop) -> CodeSteps:

@@ -190,7 +190,7 @@ _CONVERSIONS = (
 """In the order of cel-go's overloads: the first one binds a type that nothing else binds."""
 
 LATER = tuple(function("duration", f"{given} -> duration", to_duration) for given in ("duration", "string"))
-"""What Kubernetes 1.37 has in their place."""
+"""Conversions to a duration in Kubernetes 1.37, where none is from an int."""
 
 DECLARATIONS = (
     *(

@@ -263,7 +263,7 @@ VERBS: Mapping[str, frozenset[str]] = {
     "x": frozenset({"int", "uint", "string", "bytes"}),
     "X": frozenset({"int", "uint", "string", "bytes"}),
 }
-"""What each verb takes."""
+"""The types that each verb takes."""
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """Texts that %f and %e take for a double."""
 KEYS = frozenset({"string", "bool", "int", "uint"})

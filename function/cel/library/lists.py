@@ -72,7 +72,7 @@ def held(value: Value, wanted: Value) -> bool:
 
 
 INCLUDES_LATER = (method("includes", "dyn, dyn -> bool", held, cost=cost.searched, since="1.36"),)
-"""What Kubernetes 1.37 has in its place: charged for each element, and without a limit of its own."""
+"""The same in Kubernetes 1.37: charged for each element, and without a limit of its own."""
 
 INCLUDES = (method("includes", "dyn, dyn -> bool", includes, cost=cost.held, since="1.36"),)
 
@@ -386,4 +386,4 @@ DECLARATIONS = (
 )
 
 LATER = (function("lists.range", "int -> list<int>", counted, cost=cost.allocate, since=EXTENSIONS),)
-"""What Kubernetes 1.37 has in its place."""
+"""The same in Kubernetes 1.37, where a negative number is an error."""

@@ -403,7 +403,7 @@ GENERIC: dict[str, Callable[..., Value]] = {
     "_%_": remainder,
     **_ORDER,
 }
-"""What an operator runs when the types only show at run time."""
+"""The function that an operator runs when the types only show at run time."""
 
 _INTS: dict[str, Callable[..., Value]] = {
     "_<_": operator.lt,

@@ -272,7 +272,7 @@ def _sums(*, shares: bool) -> tuple[Overload, ...]:
 
 
 LATER = _sums(shares=False)
-"""What Kubernetes 1.37 has in place of add and sub: the receiver does not change."""
+"""Add and sub of Kubernetes 1.37: the receiver does not change."""
 
 DECLARATIONS = (
     function("quantity", "string -> Quantity", quantity, cost=cost.walk),

@@ -246,7 +246,7 @@ def _positions(first: Callable[..., int], last: Callable[..., int]) -> tuple[Ove
 
 
 LATER = _positions(clamped(index_of), clamped(last_index_of))
-"""What Kubernetes 1.37 has in place of the searches."""
+"""The searches of Kubernetes 1.37."""
 
 DECLARATIONS = (
     *(

@@ -106,7 +106,7 @@ def _readable(node: Identifier) -> str:
 
 
 Symbols: TypeAlias = list[Any]
-"""What the symbols of a rule stand for: tokens, nodes, lists of parts."""
+"""The values of the symbols of a rule: tokens, nodes, lists of parts."""
 
 # The words of CEL's specification that are no names, though the dialect has no use for them.
 _WORDS = (

@@ -83,7 +83,7 @@ _PLAIN = {
     "'''": re.compile(r"[^'\\]*+"),
 }
 _RAW = {'"': re.compile(r'[^"\n\r]*+'), "'": re.compile(r"[^'\n\r]*+")}
-"""What a string may hold up to its next quote or escape. Only three quotes may go on in the next line."""
+"""Text of a string up to its next quote or escape. Only three quotes may go on in the next line."""
 _TRIPLE = 3
 BAD_STRING = "Syntax error: a string that does not end, or a bad escape in it"
 

@@ -52,7 +52,7 @@ class Table(NamedTuple):
     start: int
     accepting: int
     settled: dict[tuple[int, int, str], int]
-    """What `passed` found: by the state below, the state and the next token."""
+    """Results of `passed`: by the state below, the state and the next token."""
 
     def passed(self, below: int, state: int, kind: str) -> int:
         """Return the state after all rules that only pass on, from `state` above `below`.
@@ -144,7 +144,7 @@ BINDING = (
     frozenset({"LT", "LE", "GT", "GE", "EQ", "NE", "IN"}),
     SEPARATORS,
 )
-"""What follows an operand, from the tightest binding to the loosest. A chain of one nests on its left."""
+"""Tokens after an operand, from the tightest binding to the loosest. A chain of one nests on its left."""
 BINDING_OF = {kind: rank for rank, kinds in enumerate(BINDING) for kind in kinds}
 
 
