@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich import markup
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -40,6 +41,8 @@ TAIL = 12
 
 NARROWEST = 10
 """Columns that a sentence gets however far in it begins."""
+GAP = (0, 2, 0, 0)
+"""The padding of a cell: two columns between it and the next."""
 SENTENCE = 24
 """Columns below which a sentence in a table reads worse than below its row."""
 
@@ -87,10 +90,44 @@ class Screen(Console):
         if not objects or self.is_terminal or not isinstance(objects[0], Table):
             super().print(*objects, **options)
             return
+        lines = self._plain_lines(objects[0]) if len(objects) == 1 and not options else None
+        if lines is not None:
+            self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+            return
         with self.capture() as captured:
             super().print(*objects, **options)
         lines = captured.get().splitlines()
         self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+    def _plain_lines(self, table: Table) -> list[str] | None:
+        """Lay out a table whose cells stand on one line, as rich does; it takes a while for a thousand rows.
+
+        None for one that is too wide, or has a frame.
+        """
+        if not table.columns or table.box or table.title or table.pad_edge or table.padding != GAP:
+            return None
+        columns = []
+        for column in table.columns:
+            given = [column.header, *column.cells] if table.show_header else [*column.cells]
+            if not all(isinstance(cell, str) for cell in given):
+                return None
+            cells = list(map(self._plain_cell, map(str, given)))
+            width = max(map(cell_len, cells), default=0)
+            columns.append((cells, max(width, column.min_width or 0), column.justify))
+        total = sum(width + GAP[1] for _, width, _ in columns)
+        if total > self.width or any("\n" in cell for cells, _, _ in columns for cell in cells):
+            return None
+        padded = (
+            [" " * (width - cell_len(end := cell.rstrip())) + end for cell in cells]
+            if justify == "right"
+            else [set_cell_size(cell, width) for cell in cells]
+            for cells, width, justify in columns
+        )
+        return list(map("  ".join, zip(*padded, strict=True)))
+
+    def _plain_cell(self, text: str) -> str:
+        """What is shown of a cell, styles left out."""
+        return text if text.isprintable() and "[" not in text else str(self.render_str(text).plain)
 
     def say(self, text: str, *, markup: bool = True, style: str = "") -> None:
         """Print sentences: what is wider than the screen goes on below, as far in as its line began."""
@@ -240,7 +277,7 @@ def track(items: Iterable[T], what: str, total: int | None = None, *, at_once: b
     progress = bars.Progress(*columns, console=console, transient=True)
     task = progress.add_task(escape(what), total=total)
     try:
-        if at_once:
+        if at_once or time.monotonic() - STARTED > PATIENCE:
             progress.start()
         for item in items:
             yield item

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from hypothesis import given, strategies as st
+from rich.table import Table
 
+from function.cli.text import GAP, Screen, escape
 from tests.cli.command import run
 from tests.support import build
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rich.console import JustifyMethod
 
 Plain = dict[str, Any]
 
@@ -114,3 +120,30 @@ def test_brackets_and_colons_in_names_are_neither_markup_nor_emoji(tmp_path: Pat
     file = _written(tmp_path / "f.json", _fleet(name))
     for command in (("why", "chat", file), ("plan", file), ("headroom", file)):
         assert ":warning:" in "".join(run(*command).out.split())
+
+
+_cell = st.text(alphabet="ab c[]/\\é漢\u0301\n\t:", max_size=8).map(escape) | st.sampled_from(("", "x" * 40))
+_rows = st.integers(1, 4).flatmap(lambda size: st.lists(st.tuples(*[_cell] * size), min_size=1, max_size=4))
+
+
+@given(rows=_rows, width=st.integers(20, 200), header=st.booleans(), least=st.integers(0, 12))
+def test_a_table_in_a_pipe_is_laid_out_as_rich_does(
+    rows: list[tuple[str, ...]], width: int, least: int, *, header: bool
+) -> None:
+    def printed(screen: type[Screen]) -> str:
+        table = Table(box=None, pad_edge=False, show_header=header, padding=GAP)
+        for number in range(len(rows[0])):
+            justify: JustifyMethod = "right" if number % 2 else "left"
+            table.add_column(f"  C{number}", justify=justify, min_width=least, overflow="fold")
+        for row in rows:
+            table.add_row(*row, style="dim")
+        out = StringIO()
+        screen(file=out, width=width).print(table)
+        return out.getvalue()
+
+    assert printed(Screen) == printed(_AsRichDoes)
+
+
+class _AsRichDoes(Screen):
+    def _plain_lines(self, table: Table) -> None:
+        return None

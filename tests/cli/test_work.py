@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import pytest
+import yaml
+from rich.progress import Progress
+
 from function.api import replica as replica_api
 from function.cli.commands import fleet_map
+from function.cli.group import Patient
 from function.cli.worlds import inputs, manifests, world
+from function.cli.worlds.parsing import parse_documents
 from function.scheduler.engine_options import EngineOption
 from function.scheduler.filters import StateGate
 from tests.cli.command import run, write
@@ -19,8 +26,6 @@ from tests.support import build
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    import pytest
 
     from function.api import ModelReplica
     from function.boundary import Document
@@ -125,3 +130,34 @@ def test_lint_parses_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         write(tmp_path / f"{name}.yaml", [build.cluster(name, [build.pool("h100", 2)])])
     assert run("lint", tmp_path).code == 0
     assert parsed == [str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]
+
+
+LARGE_FLEET = (
+    *(("lint",), ("plan",), ("why", "model-0"), ("whatif", "--drain", "east"), ("headroom",), ("advise",)),
+    *(("verify",), ("verify", "--standing"), ("map", "-o", "fleet.html"), ("snapshot",)),
+    *(("history", "model-0"), ("size", "qwen3-8b"), ("reconcile", "--all")),
+)
+"""Verbs that read a fleet."""
+
+
+@pytest.mark.parametrize("words", LARGE_FLEET, ids=" ".join)
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_a_large_file_shows_progress_before_its_first_object_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], suffix: str
+) -> None:
+    events: list[str] = []
+
+    def parse(name: str, text: str) -> Iterator[object]:
+        events.append("parsed")
+        return parse_documents(name, text)
+
+    monkeypatch.setattr(manifests, "SLOW", 0)
+    monkeypatch.setattr(manifests, "parse_documents", parse)
+    monkeypatch.setattr(Patient, "isatty", lambda _: True, raising=False)
+    monkeypatch.setattr(Progress, "start", lambda _: events.append("shown"))
+    monkeypatch.chdir(tmp_path)
+    fleet = tmp_path / f"fleet.{suffix}"
+    as_text = json.dumps if suffix == "json" else yaml.safe_dump
+    fleet.write_text(as_text({"apiVersion": "v1", "kind": "List", "items": _fleet()}))
+    run(*words, fleet)
+    assert events[:2] == ["shown", "parsed"]

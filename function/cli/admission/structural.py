@@ -131,6 +131,8 @@ class Schema:
     int_or_string: bool = False
     expected: str = ""
     """The words for a value of another type, or of none of the choices."""
+    without_limits: bool = False
+    """A value of the type has no fault: nothing is asked of a text, or of what a map holds."""
     faultless: set[bytes] = field(default_factory=set, compare=False, repr=False)
     """Items of lists that nothing was wrong with: replicas of a deployment have equal engines, nodes equal
     devices. It spares nine tenths of the walk over a large fleet."""
@@ -149,6 +151,7 @@ def compiled_schema(plain: JsonObject) -> Schema:
     keyed = plain.get("x-kubernetes-list-type") in ("map", "set")
     either = bool(plain.get("x-kubernetes-int-or-string"))
     bounds = {**(INT64 if either or plain.get("type") == "integer" else {}), **plain}
+    is_open = plain.get("type") == "object" and plain.get("x-kubernetes-preserve-unknown-fields")
     choices = tuple(plain.get("enum", ()))
     expected = INT_OR_STRING if either else EXPECTED.get(plain.get("type", ""), "")
     return Schema(
@@ -166,10 +169,14 @@ def compiled_schema(plain: JsonObject) -> Schema:
             for rule in plain.get("x-kubernetes-validations", ())
         ),
         open=bool(plain.get("x-kubernetes-preserve-unknown-fields")),
+        without_limits=bool(is_open or plain.get("type") == "string") and not (plain.keys() & _LIMITS),
         int_or_string=either,
         expected=f"expected {_or(list(map(repr, choices)))}" if choices else expected,
     )
 
+
+_LIMITS = KEYWORDS - {"type", "description", "default", "format", "x-kubernetes-preserve-unknown-fields"}
+"""What may be wrong with a value of the right type."""
 
 _BOUNDS: Mapping[str, str] = {
     "minLength": "must have at least {} characters",
@@ -234,7 +241,7 @@ class Check:
             if below is None:
                 if not schema.open:
                     explained |= self._unknown(schema, key, value, path)
-            elif child is not None:
+            elif child is not None and not (below.without_limits and type(child) is _TYPES[below.type][0]):
                 self.value(below, child, (*path, key))
         for name in schema.required:
             if value.get(name) is None and name not in explained:
@@ -524,6 +531,13 @@ def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
             yield Finding((*path, key), "expected a string", shown(text), _meant(TEXT, text))
 
 
+@lru_cache(maxsize=10_000)
+def _is_label_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    is_name = 0 < len(name) <= LONGEST_KEY and _VALUE.fullmatch(name) is not None
+    return is_name and not (slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix)))
+
+
 def _labels(labels: Any) -> Iterator[Finding]:
     """Findings on labels: keys and values have the same form on every API server.
 
@@ -532,9 +546,7 @@ def _labels(labels: Any) -> Iterator[Finding]:
     path: FieldPath = ("metadata", "labels")
     yield from _strings(labels, path)
     for key, value in labels.items() if isinstance(labels, dict) else ():
-        prefix, slash, name = key.rpartition("/")
-        is_key = 0 < len(name) <= LONGEST_KEY and _VALUE.fullmatch(name)
-        if not is_key or (slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix))):
+        if not _is_label_key(key):
             yield Finding((*path, key), KEY_TEXT)
         readable = isinstance(value, str) and value != STRIPPED
         if readable and (len(value) > LONGEST_KEY or not _VALUE.fullmatch(value)):
