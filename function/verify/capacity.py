@@ -280,7 +280,7 @@ def check_completeness(
     open_to = [
         cluster
         for cluster in state.clusters.values()
-        if not any(closed(state, deployment, cluster)) and _has_room(decided, cluster, free, matching)
+        if not any(closed(state, deployment, cluster)) and _has_room(state, decided, cluster, free, matching)
     ]
     least, total = deployment.least, len(decided.desired)
     enough = least is None or total + 1 >= least
@@ -313,13 +313,15 @@ def _spread(state: State, decided: Decided, open_to: set[str]) -> Iterator[Viola
                 yield Violation("Spread", decided.title, text)
 
 
-def _has_room(decided: Decided, cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
+def _has_room(
+    state: State, decided: Decided, cluster: InferenceCluster, free: HeldNodes, matching: Matching
+) -> bool:
     """Tell whether some shape of the deployment fits: every choice of a pool per engine is tried."""
     try:
         return any(
             _fits(shape.engines, cluster, free, matching)
             for shape in decided.deployment.shapes
-            if expressible(decided.deployment, shape, cluster)
+            if expressible(state, decided.deployment, shape, cluster)
         )
     except TooMany:
         return False

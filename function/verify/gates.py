@@ -117,7 +117,7 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
         yield "it is not Ready"
     if not cluster.gateway:
         yield "it has no gateway address"
-    if not any(expressible(deployment, shape, cluster) for shape in deployment.shapes):
+    if not any(expressible(state, deployment, shape, cluster) for shape in deployment.shapes):
         yield f"its stack {cluster.spec.stack} cannot express any shape"
     before = deadline(state, deployment)
     if before is not None and lost(cluster, before):
@@ -141,9 +141,21 @@ def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceClust
             yield f"ModelCache {deployment.cache} is not Ready there"
 
 
-def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: InferenceCluster) -> bool:
-    """Tell if the pods of a shape can run on the cluster's stack, as the handler of replicas would say."""
-    spec: dict[str, Any] = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
+def expressible(
+    state: State, deployment: ModelDeployment, shape: ReplicaShape, cluster: InferenceCluster
+) -> bool:
+    """Tell if the pods of a shape can run on the cluster's stack, as the handler of replicas would say.
+
+    That is asked of every cluster, and differs by its stack alone.
+    """
+    key = id(shape), cluster.spec.dialect
+    if key not in state.expressed:
+        state.expressed[key] = shape, _expressible(deployment, shape, cluster.spec.dialect)
+    return state.expressed[key][1]
+
+
+def _expressible(deployment: ModelDeployment, shape: ReplicaShape, dialect: str) -> bool:
+    spec: dict[str, Any] = {"clusterName": "any", "serving": deployment.template.serving or {}}
     if deployment.cache:
         spec["modelCacheRef"] = {"name": deployment.cache}
     spec["engines"] = [
@@ -156,7 +168,7 @@ def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: Infer
         replica = Workload.parse({"metadata": {"name": "any"}, "spec": spec})
     except Malformed:  # The handler of replicas names it.
         return True
-    return not obstacle(cluster.spec.dialect, pods_of(replica))
+    return not obstacle(dialect, pods_of(replica))
 
 
 def compiles(deployment: ModelDeployment) -> bool:

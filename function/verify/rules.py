@@ -182,7 +182,7 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violati
         for why in closed(state, decided.deployment, cluster):
             yield Violation("Gate", where, f"placed on {replica.cluster}, but {why}")
         shapes = [shape for shape in decided.deployment.shapes if shape.name == replica.alternative]
-        if not all(expressible(decided.deployment, shape, cluster) for shape in shapes):
+        if not all(expressible(state, decided.deployment, shape, cluster) for shape in shapes):
             yield Violation("Gate", where, f"the stack {cluster.spec.stack} cannot express its shape")
         try:
             yield from check_pools(where, decided.deployment, cluster, replica, matching)

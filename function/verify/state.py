@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
+from function.api.deployment import ReplicaShape
 from function.api.inputs import Quota
 
 
@@ -92,6 +93,10 @@ class State:
     """Values of the classes that preempt, by the function's input."""
     closed: bool = False
     """Whether the function's input is invalid: then nothing new may be placed anywhere."""
+    expressed: dict[tuple[int, str], tuple[ReplicaShape, bool]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """What stacks can express: shapes by identity, and the dialect of a stack."""
 
 
 def held_by(replica: ModelReplica) -> HeldNodes:

@@ -13,14 +13,14 @@ not fit. It looks at weights alone, so it never warns of what an engine could st
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from function.api import Device, InferenceCluster, Malformed, Pool
+from function.api import Device, InferenceCluster, Pool
 from function.api.names import API_VERSION
+from function.boundary import PlainDocument
 from function.cel.library.quantity import quantity
 from function.cel.library.strings import quoted
 from function.cli.bad_input import BadInput
@@ -30,7 +30,7 @@ from function.cli.text import listed
 from function.cli.worlds import pods
 from function.cli.worlds.manifest import Manifest
 from function.cli.worlds.world import Planned, Presented, World
-from function.deployment.forecast import forecast
+from function.deployment.forecast import forecast, read_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -266,11 +266,10 @@ class SizedFleet:
     @cached_property
     def _pools(self) -> list[Pool]:
         """The pools of every cluster that can be read."""
-        pools: list[Pool] = []
-        for cluster in self.world.clusters:
-            with suppress(Malformed):  # It takes nothing new, and was named when the fleet was read.
-                pools += InferenceCluster.parse(cluster).pools
-        return pools
+        documents = map(PlainDocument, self.world.clusters)
+        read = (self.world.memo.parsed(document, read_cluster) for document in documents)
+        # One that cannot be read takes nothing new, and was named when the fleet was read.
+        return [pool for cluster in read if isinstance(cluster, InferenceCluster) for pool in cluster.pools]
 
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput.
