@@ -286,16 +286,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_replicas_of_an_answer_share_the_engines_that_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What differs between most of them is the cluster, which no engine states."""
-    composed = {"engines": "function.deployment.compose.replicas.engine_spec"}
-    made = counting(monkeypatch, composed)
-    content = Requests(fleet(SMALL)).next()
-    answer = drive.pb.RunFunctionResponse.FromString(Function(log=Counting()).answer(content))
-    replicas = drive.answer(answer).replicas.values()
-    engines = [
-        json.dumps(engine, sort_keys=True) for replica in replicas for engine in replica["spec"]["engines"]
-    ]
-    assert 0 < made["engines"] <= len(set(engines)) < len(engines)
+    """What differs between them is the cluster, which no engine states."""
+    made = counting(monkeypatch, {"engines": "function.scheduler.stamp.engine_spec"})
+    on = [one(f"c{number:02}") for number in range(10)]
+    answer = drive.run(World(ask(10), on), level="plain")
+    assert len({replica["spec"]["clusterName"] for replica in answer.replicas.values()}) == 10
+    assert made["engines"] == 1
 
 
 @pytest.mark.parametrize("mode", ["DoNotSchedule", "ScheduleAnyway"])
