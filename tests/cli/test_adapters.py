@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.cli.adapters import EAST, NEWER, OLDER, WEST, adapter, placement, running
 from tests.cli.answers import VALIDATOR
 from tests.cli.command import completed, run, write
 from tests.support import apiserver, build
@@ -18,26 +19,12 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 
-def adapter(name: str, created: str, **spec: Any) -> Plain:
-    """Return a ModelAdapter of the deployment `chat`."""
-    metadata = {"name": name, "namespace": "ml-team", "creationTimestamp": created}
-    return {
-        "apiVersion": build.API,
-        "kind": "ModelAdapter",
-        "metadata": metadata,
-        "spec": {"base": {"deploymentName": "chat"}, "source": f"acme/{name}", **spec},
-    }
-
-
 def fleet(slots: int | None = 1) -> list[Plain]:
     """Return a deployment of two replicas that have a place, and its cluster."""
     parent = build.deployment("chat", 2)
     if slots is not None:
         parent["spec"]["template"]["spec"]["engines"][0]["adapters"] = {"slots": slots}
     return [build.cluster("east", [build.pool("h100", 2)]), parent]
-
-
-OLDER, NEWER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 def test_each_adapter_sees_the_slots_that_the_older_ones_took(tmp_path: Path) -> None:
@@ -68,30 +55,6 @@ def test_what_would_be_applied_is_part_of_the_yaml(tmp_path: Path) -> None:
 def test_files_without_adapters_are_answered_as_before(tmp_path: Path) -> None:
     ran = run("plan", write(tmp_path / "f.yaml", fleet(None)), "-o", "json")
     assert "adapters" not in ran.data
-
-
-def placement(adapter_name: str, replica: str) -> Plain:
-    """Return the placement of an adapter, as it stands."""
-    return {
-        "apiVersion": build.API,
-        "kind": "ModelAdapterPlacement",
-        "metadata": {"name": f"{adapter_name}-{replica}", "namespace": "ml-team"},
-        "spec": {"adapter": adapter_name, "replica": replica, "source": f"acme/{adapter_name}"},
-    }
-
-
-def running(slots: int = 1) -> list[Plain]:
-    """Return two replicas that run, each on a cluster of its own, and their deployment."""
-    parent = build.deployment("chat", 2)
-    parent["spec"]["template"]["spec"]["engines"][0]["adapters"] = {"slots": slots}
-    replicas = [build.replica(parent, cluster, 0, ready=True) for cluster in ("east", "west")]
-    for replica in replicas:
-        replica["spec"]["engines"][0]["adapters"] = {"slots": slots}
-    clusters = [build.cluster(name, [build.pool("h100", 1)]) for name in ("east", "west")]
-    return [*clusters, parent, *replicas]
-
-
-EAST, WEST = (build.composed_name("chat", cluster, 0) for cluster in ("east", "west"))
 
 
 def test_why_says_what_holds_the_slots_and_what_would_help(tmp_path: Path) -> None:

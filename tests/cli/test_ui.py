@@ -22,8 +22,8 @@ from function.cli.ui.server import ASSETS, Follower, Server, is_loopback, is_own
 from function.cli.ui.view import Look, Tracked, difference, happenings
 from function.cli.worlds.source import Source
 from tests.cli import browser
+from tests.cli.adapters import EAST, OLDER, WEST, adapter, placement, running
 from tests.cli.command import run, write
-from tests.cli.test_adapters import EAST, OLDER, WEST, adapter, placement, running
 from tests.support import apiserver, build
 
 if TYPE_CHECKING:
