@@ -72,6 +72,13 @@ CASES = [
         asked(2, uri="s3://bucket/model"),
         ["a", "a"],
     ),
+    Case(
+        "nor anywhere where there is no KServe",
+        [STANDARD],
+        asked(uri="s3://bucket/model"),
+        [],
+        {"z": "StackCannotExpress"},
+    ),
     Case("another shape that can be expressed is taken", [on_kserve("a")], shaped(TWO, ONE), ["a/small"]),
     Case("the first shape is taken where it can be", [on_kserve("a"), STANDARD], shaped(TWO, ONE), ["z"]),
     Case(

@@ -27,6 +27,7 @@ class Case:
     rejections: dict[str, Rejection]
     running: Sequence[Plain] = ()
     cache: Sequence[Plain] | None = None
+    input: Plain | None = None
 
 
 def expression(key: str, operator: str, *values: str) -> Plain:
@@ -45,6 +46,32 @@ def selected(reason: str, selector: Plain, detail: str, **labels: str) -> Case:
     )
 
 
+def staged(reason: str, phases: dict[str, str], detail: str, **labels: str) -> Case:
+    """A cluster, and whether the cache that it needs is there; an empty detail where nothing is missing."""
+    wanted = {"disk": "fast", "tier": "x"} if labels else None
+    word = Reason.OutsideCacheFootprint if labels else Reason.CacheNotReady
+    return Case(
+        reason,
+        ask(cache="weights", placement={"cache": "Prefer" if labels else "Require"}),
+        clusters(a={"labels": labels}),
+        {"a": Rejection(word, detail=detail)} if detail else {},
+        cache=[build.cache("weights", wanted, phases=phases)],
+    )
+
+
+def on_kserve() -> Plain:
+    made = build.cluster("a", [build.pool("p0")])
+    made["spec"]["stack"] = "KServe"
+    return made
+
+
+def heard(**beats: str) -> list[Plain]:
+    made = clusters(**dict.fromkeys(beats, 0))
+    for cluster, beat in zip(made, beats.values(), strict=True):
+        cluster["status"]["heartbeat"] = f"2026-03-01T{beat}:00Z"
+    return made
+
+
 def bare(name: str, status: Plain | None) -> Plain:
     made = build.cluster(name, [build.pool("p0")])
     del made["status"]
@@ -52,6 +79,7 @@ def bare(name: str, status: Plain | None) -> Plain:
 
 
 TWO = ask(2)
+NO_MODEL = "KServe: no model to mount: set serving.model.uri or modelCacheRef"
 NO_TIER = "no such key: tier (the cluster has no label tier)"
 AT = [build.replica(TWO, "a", at, pools="p0", ready=True) for at in range(2)]
 SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
@@ -115,6 +143,36 @@ CASES = [
         clusters(a={"labels": {"disk": "slow", "tier": "x"}}),
         {"a": Rejection(Reason.OutsideCacheFootprint, detail="cache weights wants disk=fast")},
         cache=[build.cache("weights", {"tier": "x", "disk": "fast"})],
+    ),
+    staged("a cache that is staged there and not Ready is no matter", {}, "", disk="fast", tier="x"),
+    staged(
+        "the first label that differs is told of", {}, "cache weights wants tier=x", disk="fast", tier="y"
+    ),
+    staged("a cache that is required and Ready", {"a": "Ready"}, ""),
+    staged("a cache that is not Ready yet", {"a": "Hydrating"}, "cache weights is Hydrating"),
+    staged("a cache that is Ready elsewhere", {"b": "Ready"}, "cache weights has no phase there"),
+    Case(
+        "a stack that mounts no model",
+        ask(),
+        [on_kserve()],
+        {"a": Rejection(Reason.StackCannotExpress, detail=NO_MODEL)},
+    ),
+    Case(
+        "a cluster that was not heard of for too long",
+        ask(placement={"evacuate": {"afterSeconds": 3600}}),
+        heard(a="09:00", b="12:00", c="12:00"),
+        {"a": Rejection(Reason.ClusterLost, detail="no heartbeat for over 3600 s")}
+        | {
+            name: Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0)
+            for name in "bc"
+        },
+    ),
+    Case(
+        "a cluster that does not say its charges, where those count",
+        ask(),
+        clusters(a=1),
+        {"a": Rejection(Reason.ChargeNotPublished, detail="pool p0: no charge")},
+        input={"capacity": "Published"},
     ),
     Case(
         "a cluster being deleted",
@@ -183,7 +241,8 @@ def _alone(rejection: Rejection) -> Rejection:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_why_a_cluster_takes_no_other_replica(case: Case) -> None:
-    made = World(case.deployment, case.fleet, case.running, build.observed(*case.running), cache=case.cache)
+    observed = build.observed(*case.running)
+    made = World(case.deployment, case.fleet, case.running, observed, cache=case.cache, input=case.input)
     rejections = decide(made).rejections
     assert {name: _alone(value) for name, value in rejections.items()} == case.rejections
 
