@@ -112,6 +112,7 @@ REACHING ?= tests/scheduler tests/compose tests/cel tests/explain tests/placemen
 mutants: $(STAMP) ## do the tests notice a broken rule? make mutants ONLY='function.scheduler.*' SAMPLE=1000 SEED=1
 	GATE=$${GATE:-24} $(PYTEST) -p hack.mutation -p no:cacheprovider -p no:xdist --assert=plain --tb=no -s \
 	  --mutants '$(ONLY)' --sample $(SAMPLE) --seed $${SEED:-1} \
+	  $(if $(JOURNAL),--journal $(JOURNAL)) $(if $(AGAIN),--again $(AGAIN)) $(if $(WITHIN),--seconds $(WITHIN)) \
 	  $(REACHING)
 
 .PHONY: bench

@@ -43,6 +43,8 @@ def test_a_url_becomes_a_service_and_its_slice(
     assert second.conditions["RoutingReady"] == (*waiting, "The EndpointSlice is not observed yet")
     made = second.desired["endpointslice"]
     assert made["metadata"]["namespace"] == "ml-team"
+    assert made["ports"] == [{"name": "", "port": port, "protocol": "TCP"}], "named as in the Service: not"
+    assert not second.status, "no backend before its slice is observed"
     assert made["addressType"] == family, reason
     assert made["endpoints"] == [{"addresses": [address], "conditions": {"ready": True}}], reason
     assert made["metadata"]["labels"] == {"kubernetes.io/service-name": "observed-service"}

@@ -174,7 +174,9 @@ def test_an_invalid_url_keeps_the_service_and_its_slice(spec: Any, reason: str) 
         assert answer.desired["endpointslice"][field] == before.desired["endpointslice"][field]
     assert answer.status == {"routing": {"backendName": "observed-service"}}
     assert answer.conditions["RoutingReady"][:2] == (False, reason)
-    assert answer.conditions["RoutingReady"][2].endswith("; what is composed stays as it is")
+    message = answer.conditions["RoutingReady"][2]
+    assert message.startswith(("spec.url: ", "The ModelEndpoint cannot be read: spec"))
+    assert message.endswith("; what is composed stays as it is")
     assert answer.unready
 
 
