@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function.api import InferenceCluster, ModelReplica
+from function.api.inputs import Quota
 from function.api.replica import PriorityNotes
 from function.cluster.arbiter import gives_way
 from function.scheduler import preemption
@@ -18,6 +19,7 @@ from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, Rooms
 from function.scheduler.preemption import Arbitration, arbitrate, fewest
+from function.scheduler.quota import QuotaUsage
 from tests.support import build, scale
 
 if TYPE_CHECKING:
@@ -323,6 +325,42 @@ def test_those_of_several_clusters_are_named_together_by_class_and_by_age() -> N
         ("early", "p"),
         ("late", "p"),
     ]
+
+
+SHARED: list[tuple[str, tuple[ModelReplica, ...], dict[str, bool]]] = [
+    (
+        "what stands on a pool that is not covered takes nothing of it",
+        (replica("x", nodes={"q": 1}), replica("y", second=1), replica("z", second=2)),
+        {"y": False, "z": True},
+    ),
+    (
+        "one whose class is not known is within before all others",
+        (replica("x", 500), replica("y", None, second=2)),
+        {"x": True, "y": False},
+    ),
+    ("what is nowhere covered is nothing", (replica("x", nodes={"q": 1}),), {}),
+    ("class 1 before class 0", (replica("x", 0), replica("y", 1, second=2)), {"x": True, "y": False}),
+]
+
+
+@pytest.mark.parametrize(("reason", "standing", "borrowed"), SHARED, ids=[row[0] for row in SHARED])
+def test_how_replicas_stand_to_a_guarantee_of_one_node(
+    reason: str, standing: tuple[ModelReplica, ...], borrowed: dict[str, bool]
+) -> None:
+    stated = {"name": "team", "namespaces": ["ml"], "cel": 'node.name == "p"', "guaranteed": {"nodes": 1}}
+    clusters = [InferenceCluster.parse(build.cluster("a", [build.pool("p", 3), build.pool("q", 3)]))]
+    ledger = Ledger(clusters)
+    for held in standing:
+        ledger.open(held, "a")
+    guarantees, named = [Quota.parse(stated)], {cluster.name: cluster for cluster in clusters}
+    shares = preemption.shares_of(ledger, guarantees, named, {}, "ml")
+    assert {name: share.borrowed for (_, name), share in (shares or {}).items()} == borrowed, reason
+    limits = QuotaUsage([Quota.parse({**stated, "guaranteed": None, "atMost": {"nodes": 1}})], named)
+    for second, name in enumerate(("first", "last")):
+        ledger.open(replica(name, second=second, ready=False), "a")
+    fits = ("first",) if all(held.nodes != ONE for held in standing) else ()
+    passed = {("ml", name): "team" for name in ("first", "last") if name not in fits}
+    assert preemption.over_quota(ledger, limits, ()) == passed, reason
 
 
 def test_a_cluster_names_one_of_a_deployment_and_the_quotas_that_reclaim() -> None:
