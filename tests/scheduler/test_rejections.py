@@ -80,6 +80,10 @@ def bare(name: str, status: Plain | None) -> Plain:
 
 TWO = ask(2)
 NO_MODEL = "KServe: no model to mount: set serving.model.uri or modelCacheRef"
+NO_SIZE = (
+    "KServe: engine main: 2 pods, and a parallelism whose size is unknown: pipeline, or data / dataLocal"
+)
+GANG = build.engine("main", [build.member("Leader"), build.member("Worker")])
 NO_TIER = "no such key: tier (the cluster has no label tier)"
 AT = [build.replica(TWO, "a", at, pools="p0", ready=True) for at in range(2)]
 SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
@@ -158,6 +162,20 @@ CASES = [
         {"a": Rejection(Reason.StackCannotExpress, detail=NO_MODEL)},
     ),
     Case(
+        "the same stack where a cache has it",
+        ask(cache="weights"),
+        [on_kserve()],
+        {},
+        cache=[build.cache("weights")],
+    ),
+    Case(
+        "a gang whose size its stack cannot tell",
+        ask(cache="weights", engines=[GANG]),
+        [on_kserve()],
+        {"a": Rejection(Reason.StackCannotExpress, detail=NO_SIZE)},
+        cache=[build.cache("weights")],
+    ),
+    Case(
         "a cluster that was not heard of for too long",
         ask(placement={"evacuate": {"afterSeconds": 3600}}),
         heard(a="09:00", b="12:00", c="12:00"),
@@ -199,6 +217,24 @@ CASES = [
                 detail="zone: x would be 3 ahead of y (0); maxSkew 1",
                 needs=3,
                 total=1,
+            ),
+            "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
+        },
+        AT,
+    ),
+    Case(
+        "the last of three constraints",
+        ask(
+            3,
+            placement={"topologySpread": [{**SPREAD, "topologyKey": key} for key in ("zone", "rack", "row")]},
+        ),
+        clusters(
+            a={"nodes": 9, "labels": {"zone": "x", "rack": "x", "row": "x"}},
+            b={"nodes": 0, "labels": {"zone": "x", "rack": "x", "row": "y"}},
+        ),
+        {
+            "a": Rejection(
+                Reason.TopologySpread, detail="row: x would be 3 ahead of y (0); maxSkew 1", needs=3, total=1
             ),
             "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
         },
