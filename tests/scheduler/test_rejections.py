@@ -86,6 +86,7 @@ NO_SIZE = (
 GANG = build.engine("main", [build.member("Leader"), build.member("Worker")])
 NO_TIER = "no such key: tier (the cluster has no label tier)"
 AT = [build.replica(TWO, "a", at, pools="p0", ready=True) for at in range(2)]
+ANYWAY = {"topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
 SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 CASES = [
     selected(
@@ -217,6 +218,29 @@ CASES = [
                 detail="zone: x would be 3 ahead of y (0); maxSkew 1",
                 needs=3,
                 total=1,
+            ),
+            "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
+        },
+        AT,
+    ),
+    Case(
+        "a cluster without the label of one constraint is in no domain of another",
+        ask(3, placement={"topologySpread": [SPREAD, {**SPREAD, "topologyKey": "rack"}]}),
+        clusters(
+            a={"nodes": 9, "labels": {"zone": "x", "rack": "x"}}, b={"nodes": 0, "labels": {"zone": "y"}}
+        ),
+        {},
+        AT,
+    ),
+    Case(
+        "but for a constraint that only ranks",
+        ask(3, placement={"topologySpread": [SPREAD, {**SPREAD, **ANYWAY}]}),
+        clusters(
+            a={"nodes": 9, "labels": {"zone": "x", "rack": "x"}}, b={"nodes": 0, "labels": {"zone": "y"}}
+        ),
+        {
+            "a": Rejection(
+                Reason.TopologySpread, detail="zone: x would be 3 ahead of y (0); maxSkew 1", needs=3, total=1
             ),
             "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
         },
