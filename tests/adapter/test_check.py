@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 from function.api.adapter import PLACEMENT_KIND, ModelAdapter, placement_name
@@ -72,16 +73,24 @@ def test_every_decision_is_certified() -> None:
 
 
 def test_a_new_place_that_is_left_out_is_missed() -> None:
-    """Unless so few remain that minReplicas forbids them, the free slot is one that could be taken."""
+    """Unless so few remain that minReplicas forbids them, the free slot is one that could be taken.
+
+    Who of too many on one replica gives way is not judged, so an adapter on such a replica is left out here.
+    """
     spoilt = 0
     for seed in seeds(150, 2_000, 5_000):
         state, decided = judged(random_manifests(seed))
+        held = Counter(
+            replica for replica, _ in {(one.replica, one.adapter) for one in (*state.places, *decided)}
+        )
+        crowded = {host.name for host in state.hosts if held[host.name] > host.slots}
         new = [place for place in decided if place not in state.places]
         last = {adapter.name: adapter for adapter in state.adapters}
         for place in new:
             others = [one for one in decided if one != place]
             total = sum(one.adapter == place.adapter for one in decided)
-            if total > (last[place.adapter].spec.min_replicas or 0):
+            contested = any(one.adapter == place.adapter and one.replica in crowded for one in others)
+            if total > (last[place.adapter].spec.min_replicas or 0) and not contested:
                 rules = {finding.rule for finding in check_adapters(state, others)}
                 assert "LeftOut" in rules, (seed, place)
                 spoilt += 1
