@@ -30,7 +30,7 @@ def table() -> str:
             name,
             f"{model.published:g} B",
             f"{shape.parameters / 1e9:.2f} B",
-            model.deviation,
+            f"{round(model.error, 3) + 0.0:+.1%}",
             model.source,
             CACHE.get(name, "not published"),
             f"{shape.cache_per_token('bf16') / 1000:.3f} kB",

@@ -12,12 +12,11 @@ not served is empty, except where a control plane without it is none of a fleet.
 from __future__ import annotations
 
 import json
-import logging
+import logging.handlers
 import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from logging.handlers import BufferingHandler
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -366,7 +365,7 @@ MOST_LOGGED = 100
 @contextmanager
 def _credentials(where: str) -> Iterator[None]:
     """Raise what the client only logs: where an exec plugin fails, it goes on without credentials."""
-    logged, root = BufferingHandler(MOST_LOGGED), logging.getLogger()
+    logged, root = logging.handlers.BufferingHandler(MOST_LOGGED), logging.getLogger()
     logged.setLevel(logging.ERROR)
     root.addHandler(logged)
     try:

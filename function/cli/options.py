@@ -146,7 +146,7 @@ def reads_control_plane(
         files: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
-        from function.cli.worlds.source import Source  # noqa: PLC0415 - starting reads nothing
+        from function.cli.worlds.inputs import Source  # noqa: PLC0415 - starting reads nothing
 
         command(source=Source(files, _target(context, kubeconfig, seconds), namespace), **more)
 

@@ -20,7 +20,7 @@ from function.cli.live import Target
 from function.cli.ui import server as serving_page, view
 from function.cli.ui.server import ASSETS, Follower, Server, is_loopback, is_own_host
 from function.cli.ui.view import Look, Tracked, difference, happenings
-from function.cli.worlds.source import Source
+from function.cli.worlds.inputs import Source
 from tests.cli import browser
 from tests.cli.adapters import EAST, OLDER, WEST, adapter, placement, running
 from tests.cli.command import run, write

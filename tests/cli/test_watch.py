@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.cli.commands import watch as module
-from function.cli.worlds.settling import LATE, adapter_standing, standing
+from function.cli.worlds.settling import LATE, Standing, adapter_standing, changes, standing
 from tests.cli.answers import held
 from tests.cli.command import Ran, completed, run
 from tests.support import apiserver, build
@@ -305,7 +305,8 @@ def test_an_adapter_settles_when_as_many_replicas_have_it(
 ) -> None:
     other = {**_place(EMPTY), "spec": {"adapter": "other", "replica": EMPTY["metadata"]["name"]}}
     now = adapter_standing(adapter, [other, *places], replicas)
-    assert [str(place) for place in now.replicas.values()] == [said], reason
+    texts = [change.text for change in changes(Standing(), now) if change.kind == "Replica"]
+    assert texts == [said], reason
     assert now.is_settled is settled, reason
 
 

@@ -13,7 +13,7 @@ from example.caller import ROOT
 from function.cli import live as connection
 from function.cli.live import Target
 from function.cli.ui.server import Follower
-from function.cli.worlds.source import Source
+from function.cli.worlds.inputs import Source
 from tests.cli.command import run
 from tests.live import fleet, plane as living_plane
 from tests.live.account import kubeconfig

@@ -52,18 +52,11 @@ class Kind:
     group: str
     kind: str
     versions: tuple[str, ...]
+    """Those that are served, the newest last."""
     namespaced: bool
+    is_input: bool
+    """It is the input of a step: never stored, and without a name."""
     file: Path
-
-    @property
-    def api_version(self) -> str:
-        """The newest apiVersion."""
-        return f"{self.group}/{self.versions[-1]}"
-
-    @property
-    def is_input(self) -> bool:
-        """Tell whether it is the input of a step: never stored, and without a name."""
-        return self.file.parent.name == "input"
 
 
 @lru_cache
@@ -86,7 +79,8 @@ def _kind(file: Path) -> Kind:
     versions = _VERSION.findall(text)
     if not (group and kind and scope and versions):
         raise ValueError(f"{file}: is no XRD and no CRD")
-    return Kind(group[1], kind[1], tuple(versions), scope[1] == "Namespaced", file)
+    is_input = file.parent.name == "input"
+    return Kind(group[1], kind[1], tuple(versions), scope[1] == "Namespaced", is_input, file)
 
 
 @lru_cache
@@ -124,14 +118,14 @@ def head(content: JsonObject) -> tuple[Kind | None, Finding | None]:
     name, version = content.get("kind"), content.get("apiVersion")
     group, _, number = str(version or "").rpartition("/")
     kind = shipped().get(str(name))
-    if kind is not None and group == kind.group:
-        if number in kind.versions:
-            return kind, None
-        return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
     if kind is not None:
-        if kind.is_input and not nearest(group or number, [kind.group], most=1, cutoff=NEAR_GROUP):
+        if group == kind.group and number in kind.versions:
+            return kind, None
+        # Inputs have names that others use too: only a group that is near is a slip.
+        near = group == kind.group or nearest(group or number, [kind.group], most=1, cutoff=NEAR_GROUP)
+        if kind.is_input and not near:
             return None, None
-        return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
+        return None, _slip("apiVersion", str(version), f"did you mean {kind.group}/{kind.versions[-1]}?")
     ours = {item.group for item in shipped().values()}
     if group in ours or nearest(group or number, ours, most=1, cutoff=NEAR_GROUP):
         candidates = [item.kind for item in shipped().values() if group == item.group or group not in ours]

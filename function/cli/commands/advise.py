@@ -17,14 +17,13 @@ from function.cli.render.table import show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape, listed, reassure, track
 from function.cli.worlds import moves as search
 from function.cli.worlds.changes import Commands, resource
-from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.inputs import Inputs, Source, read
 from function.cli.worlds.moves import Advice, Move, Resident, Stuck, Upgrade, movable, new_places, without
 from function.cli.worlds.simulate import after, one_round, outcome, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.cli.worlds.source import Source
     from function.cli.worlds.world import Simulation, World
     from function.deployment.forecast import Forecast, Overcommitted
 
@@ -61,7 +60,11 @@ class Relief:
 
 
 def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
-    """Look for relief of every pool that is overcommitted in a world. Returns the world after the moves."""
+    """Look for relief of every pool that is overcommitted in a world. Returns the world after the moves.
+
+    Moves are tried one after the other on the settled fleet, each on what the earlier ones leave behind, so
+    that all of them can be made.
+    """
     now, latest = (
         next((plan.forecast for plan in round_ if plan.forecast.readable), None)
         for round_ in (settled.rounds[0], settled.last)
@@ -116,7 +119,10 @@ def _moved(
     still: Mapping[tuple[str, str], Overcommitted],
     candidates: list[Resident],
 ) -> tuple[list[Move], Mapping[tuple[str, str], Overcommitted], World]:
-    """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place."""
+    """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place.
+
+    A replica that finds no other place stays, and the next one is tried: it would only wait where it goes.
+    """
     moves: list[Move] = []
     for resident in track(candidates, f"Trying moves off {pool.cluster}/{pool.pool}", len(candidates)):
         if (pool.cluster, pool.pool) not in still:
@@ -179,6 +185,7 @@ class Advised:
 
 
 def _moves(moves: Iterable[Move]) -> list[dict[str, Any]]:
+    """Moves as plain data."""
     return [
         {"deployment": move.deployment, "replica": move.replica, "from": move.origin, "to": move.target}
         for move in moves
@@ -186,6 +193,7 @@ def _moves(moves: Iterable[Move]) -> list[dict[str, Any]]:
 
 
 def _relief(relief: Relief, kubectl: str) -> dict[str, Any]:
+    """A relief as plain data, with the commands for the control plane that was read."""
     pool = relief.pool
     return {
         "cluster": pool.cluster,
@@ -201,6 +209,7 @@ def _relief(relief: Relief, kubectl: str) -> dict[str, Any]:
 
 
 def _advice(advice: Advice, kubectl: str) -> dict[str, Any]:
+    """An advice as plain data, likewise."""
     moves = _moves(advice.moves)
     counts = {"before": advice.before, "after": advice.after, "wanted": advice.wanted}
     gains, commands = list(advice.gains), advice.commands.on(kubectl).as_data
@@ -215,6 +224,7 @@ def _last_resort(rest: Overcommitted, *, moved: bool) -> str:
 
 
 def _show_relief(out: Screen, relief: Relief, kubectl: str) -> None:
+    """Print one overcommitted pool: who holds it, who gives way, who could move, what is left."""
     holders = listed([f"{who} ({nodes})" for who, nodes in relief.holders.items()])
     out.print(escape(f"Overcommitted: {relief.pool}: {holders}"), style="bold yellow")
     for name in relief.yielding:
@@ -228,6 +238,7 @@ def _show_relief(out: Screen, relief: Relief, kubectl: str) -> None:
 
 
 def _show(answer: Advised, faults: tuple[str, ...]) -> None:
+    """Print all that was found, the most urgent first: overcommitted pools, then what is missing."""
     out = console()
     for relief in answer.reliefs:
         _show_relief(out, relief, answer.kubectl)
@@ -259,7 +270,10 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
 
 
 def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
-    """Look for relief of overcommitted pools, then for moves for every deployment that stays short."""
+    """Look for relief of overcommitted pools, then for moves for every deployment that stays short.
+
+    Every part goes on from the world that the one before leaves, so no room is given away twice.
+    """
     answer = Advised(kubectl=inputs.origin.kubectl)
     settled = settle(inputs.world)
     reliefs, world = relieve(inputs.world, settled)

@@ -22,8 +22,8 @@ from function.cli.bad_input import BadInput
 from function.cli.live import NODES, ControlPlane, Target, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
 from function.cli.text import as_yaml, complain, listed, note
+from function.cli.worlds.derive import slices_of
 from function.cli.worlds.inputs import read_manifests
-from function.cli.worlds.slices import slices_of
 from function.cluster.classes import NothingPublished, describe
 
 if TYPE_CHECKING:

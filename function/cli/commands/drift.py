@@ -15,9 +15,8 @@ from function.cli.bad_input import BadInput, closest
 from function.cli.live import NODES, RULES, ControlPlane, Target, newest, read_slices
 from function.cli.options import FILES, OUTPUT, Command, end, lenient, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
-from function.cli.worlds.derive import complete_all
+from function.cli.worlds.derive import complete_all, slices_of
 from function.cli.worlds.inputs import read_manifests
-from function.cli.worlds.slices import slices_of
 from function.cluster.drift import LiveRules, PoolDrift, drift
 
 if TYPE_CHECKING:

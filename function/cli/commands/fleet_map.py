@@ -15,14 +15,13 @@ import click
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
 from function.cli.render.fleet_map import AdapterCard, draw, html, svg
-from function.cli.worlds.inputs import FLEET, read
+from function.cli.worlds.inputs import FLEET, Source, read
 from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.cli.worlds.adapters import PlannedAdapter
-    from function.cli.worlds.source import Source
 
 
 def _form(output: str) -> tuple[str, Path | None]:

@@ -14,12 +14,11 @@ from rich.table import Table
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import Screen, answered, console, emit, escape, track
-from function.cli.worlds.inputs import read
+from function.cli.worlds.inputs import Source, read
 from function.cli.worlds.simulate import settle
 from function.deployment.forecast import Room, amount, rejection_phrase
 
 if TYPE_CHECKING:
-    from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
 
 LIMIT = 200
@@ -62,7 +61,10 @@ class Headroom:
 
 
 def headroom_of(planned: Planned) -> Headroom:
-    """Find out how many more replicas of one planned deployment fit, as if all others stayed as they are."""
+    """Find out how many more replicas of one planned deployment fit, as if all others stayed as they are.
+
+    Where nothing new may be placed at all, the first condition that is False says why.
+    """
     forecast = planned.forecast
     if not forecast.open:
         problems = (condition.message for condition in planned.response.conditions if not condition.status)
@@ -80,17 +82,15 @@ def headroom_of(planned: Planned) -> Headroom:
     return Headroom(planned.title, forecast.wanted, forecast.total, more, tuple(ordered))
 
 
-def _number(more: int) -> str:
-    return f"{more}+" if more >= LIMIT else str(more)
-
-
 def _show(out: Screen, result: Headroom) -> None:
-    is_known = result.wanted or result.total or not result.problem
-    counts = (
-        f": {result.total} of {result.wanted} placed, {_number(result.more)} more would fit"
-        if is_known
-        else ""
+    """Print how many more fit on the whole fleet, then a row for each cluster with its obstacle."""
+    # The search stops at its limit: there may be more.
+    total, *numbers = (
+        f"{more}+" if more >= LIMIT else str(more)
+        for more in (result.more, *(room.more for room in result.rooms))
     )
+    is_known = result.wanted or result.total or not result.problem
+    counts = f": {result.total} of {result.wanted} placed, {total} more would fit" if is_known else ""
     out.print(escape(f"{result.deployment}{counts}"), style="bold")
     if result.problem:
         out.say(f"  nothing new is placed: {escape(result.problem)}", style="yellow")
@@ -103,12 +103,12 @@ def _show(out: Screen, result: Headroom) -> None:
         table.add_column("EACH AN HOUR", justify="right", no_wrap=True)
     table.add_column("RUNS OUT FIRST", no_wrap=True)
     table.add_column("", overflow="fold")
-    for room in result.rooms:
+    for room, number in zip(result.rooms, numbers, strict=True):
         reason = room.first.reason.name if room.first else ""
         line = rejection_phrase(room.first) if room.first else ""
         style = "green" if room.more else "dim"
         price = [] if not priced else ["" if room.cents is None else amount(room.cents)]
-        cells = (f"  {escape(room.cluster)}", _number(room.more), *price, reason, escape(line))
+        cells = (f"  {escape(room.cluster)}", number, *price, reason, escape(line))
         table.add_row(*cells, style=style)
     out.show(table, whole=3 if priced else 2)
 

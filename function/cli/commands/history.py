@@ -26,8 +26,7 @@ from function.cli.bad_input import BadInput
 from function.cli.live import EVENTS
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, note
-from function.cli.worlds.inputs import title_of
-from function.cli.worlds.source import Origin, Source, gather
+from function.cli.worlds.inputs import Origin, Source, gather, title_of
 from function.recording.request import NoRecording, loaded, readable
 
 if TYPE_CHECKING:

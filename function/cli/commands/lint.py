@@ -26,10 +26,9 @@ from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, lenient, output_option
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
-from function.cli.worlds.advisories import advisories
+from function.cli.worlds.advisories import advisories, mistakes_of
 from function.cli.worlds.inputs import faults_of, ignored_note, level
 from function.cli.worlds.manifests import SLOW, collect, objects_of, texts
-from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import World, plan_all, world_of
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
     except BadInput as error:
         world = None
         yield _unreadable("", error)
-    faults = {**faults_of(manifests, world), **world.faults} if world else {}
+    faults = {**dict(faults_of(manifests, world)), **world.faults} if world else {}
     against_fleet = _against_fleet(world) if world else ()
     better = {(problem.title, problem.field): problem for problem in against_fleet}
     for issue in manifests.issues:

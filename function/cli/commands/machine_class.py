@@ -77,8 +77,8 @@ def describe_class(
         click.echo(f"revision {content['revision']}; {content['source']}", err=True)
         end((), findings=False)
     _refuse_slip(what)
+    from function.cli.worlds.derive import slices_of  # noqa: PLC0415 - as above
     from function.cli.worlds.inputs import read_manifests  # noqa: PLC0415 - the catalogue needs none of it
-    from function.cli.worlds.slices import slices_of  # noqa: PLC0415 - as above
 
     manifests, errors = read_manifests(what)
     slices = slices_of(manifests)

@@ -18,13 +18,12 @@ from function.cli.options import FINDINGS, FINE, Command, output_option, reads_f
 from function.cli.render.table import show, show_adapters
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
-from function.cli.worlds.inputs import FLEET, capped, read
+from function.cli.worlds.inputs import FLEET, Source, capped, read
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
     from function.cli.worlds.adapters import PlannedAdapter
-    from function.cli.worlds.source import Source
 
 
 def _as_data(planned: Planned) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from function.cli.sizing import manifest, models
 from function.cli.sizing.manifest import Drivers, PoolFit, SizedFleet, selector
 from function.cli.sizing.memory import BYTES, GIB, SUPPORTED_KINDS, TENSOR, Load, Need, needs, weights_total
 from function.cli.text import Screen, answered, as_yaml, console, emit, escape, listed, note, printable, track
-from function.cli.worlds.inputs import review
-from function.cli.worlds.source import Source, gather
+from function.cli.worlds.inputs import Source, gather, review
 from function.cli.worlds.world import world_of
 
 if TYPE_CHECKING:
@@ -90,10 +89,8 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
 def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -> None:
     """Print the model, and all that makes the estimate weaker than it looks."""
     model = sized.architecture
-    billions = model.parameters / 1e9
-    published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
     out.say(
-        f"{escape(sized.title)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
+        f"{escape(sized.summary)}, {load.dtype}: "
         f"{weights_total(model, load.dtype) / GIB:.1f} GiB of weights; "
         f"KV cache {model.cache_per_token(load.cache_dtype) / 1024:.1f} KiB per token, "
         f"{load.batch} x {load.context} tokens",

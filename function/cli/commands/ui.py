@@ -17,7 +17,7 @@ from function.cli.options import Command, reads_fleet
 from function.cli.ui.server import Follower, Server, is_loopback
 
 if TYPE_CHECKING:
-    from function.cli.worlds.source import Source
+    from function.cli.worlds.inputs import Source
 
 PORT = 8480
 

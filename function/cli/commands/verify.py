@@ -21,7 +21,7 @@ from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, counted, emit, escape, listed, note, reassure
-from function.cli.worlds.inputs import FLEET, Inputs, read, read_manifests
+from function.cli.worlds.inputs import FLEET, Inputs, Source, read, read_manifests
 from function.cli.worlds.simulate import one_round
 from function.cli.worlds.world import identity_of
 from function.deployment.forecast import read_cluster
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.worlds.manifest import Manifests
-    from function.cli.worlds.source import Source
 
 DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
 """Desired ModelReplicas by deployment."""
@@ -78,7 +77,10 @@ def state_of(inputs: Inputs) -> checker.State:
 
 
 def with_defaults(deployment: api.ModelDeployment, settings: api.SchedulerConfig) -> api.ModelDeployment:
-    """Return a deployment with the policy that applies: what it leaves out, the function's input says."""
+    """Return a deployment with the policy that applies: what it leaves out, the function's input says.
+
+    The checker knows deployments alone; the handler looks defaults up while it schedules.
+    """
     defaults = settings.defaults.placement
     if not defaults.model_fields_set:
         return deployment
@@ -89,7 +91,10 @@ def with_defaults(deployment: api.ModelDeployment, settings: api.SchedulerConfig
 def decisions(
     inputs: Inputs, state: checker.State, settings: api.SchedulerConfig, desired: DesiredReplicas
 ) -> list[checker.Decided]:
-    """Pair every readable deployment with what is desired of it."""
+    """Pair every readable deployment with what is desired of it.
+
+    A deployment that cannot be read gets no decision, so none is checked.
+    """
     decided = []
     by_owner: dict[NamespacedName, list[api.ModelReplica]] = defaultdict(list)
     for replica in state.replicas:
@@ -119,6 +124,7 @@ def by_deployment(resources: Iterable[dict[str, Any]]) -> DesiredReplicas:
 
 
 def _planned(inputs: Inputs) -> DesiredReplicas:
+    """Plan here, and sort the desired replicas by their deployments."""
     planned = one_round(inputs.world)
     responses = (plan.response for plan in planned)
     return by_deployment(
@@ -127,6 +133,11 @@ def _planned(inputs: Inputs) -> DesiredReplicas:
 
 
 def _from_file(path: str) -> Manifests:
+    """Read a decision.
+
+    Raises:
+        BadInput: where an API server would refuse a part of it, for then nobody decided it.
+    """
     manifests, errors = read_manifests([path])
     if errors:
         raise BadInput(f"{path}: what the API server would refuse is no decision")
@@ -187,6 +198,7 @@ def _about(findings: list[checker.Violation], inputs: Inputs) -> list[checker.Vi
 
 
 def _section(title: str, findings: list[checker.Violation], fine: str, faults: tuple[str, ...]) -> None:
+    """Print one part of the verdict: a line for each fault, or that there is none."""
     out = console()
     out.print(title, style="bold")
     if not findings:

@@ -24,9 +24,8 @@ from function.cli.group import INTERRUPTED
 from function.cli.live import ADAPTERS, DEPLOYMENTS, REPLICAS, ControlPlane, identities
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
 from function.cli.text import answered, counted, note, printable
-from function.cli.worlds.inputs import title_of
+from function.cli.worlds.inputs import Origin, Source, title_of
 from function.cli.worlds.settling import Standing, StateChange, adapter_standing, changes, standing
-from function.cli.worlds.source import Origin, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +172,10 @@ def _unsettled(last: Mapping[Watched, Standing], every: Sequence[Watched]) -> st
 def _looks(
     plane: ControlPlane, watched: Mapping[Watched, Standing], interval: float
 ) -> Iterator[dict[Watched, Standing | None]]:
-    """Yield the states of what is still watched, None of one that is gone. The first failure is raised."""
+    """Yield the states of what is still watched, None of one that is gone. The first failure is raised.
+
+    A failure is said once: a control plane that is away for minutes would fill the screen.
+    """
     silent = False
     first = True
     while True:
@@ -191,7 +193,10 @@ def _looks(
 
 
 def _look(plane: ControlPlane, every: Sequence[Watched]) -> Iterator[tuple[Watched, Standing | None]]:
-    """Read each with its replicas: one deployment alone by its name, all else by the lists of a namespace."""
+    """Read each with its replicas: one deployment alone by its name, all else by the lists of a namespace.
+
+    Two lists a namespace are as much as a watch of many deployments costs; one alone is read by its name.
+    """
     by_namespace: dict[str, list[Watched]] = defaultdict(list)
     for one in every:
         by_namespace[one.title.partition("/")[0]].append(one)

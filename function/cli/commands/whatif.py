@@ -18,9 +18,9 @@ from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.table import difference_lines, show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, SetTaint
+from function.cli.worlds.inputs import Source, gather
 from function.cli.worlds.manifests import load
 from function.cli.worlds.simulate import Difference, WhatIf, forecast_both
-from function.cli.worlds.source import Source, gather
 from function.deployment.forecast import amount
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from function.cli.options import Command, Names, end, output_option, reads_fleet
 from function.cli.render.table import show_amiss, show_condition, show_why_adapter
 from function.cli.render.workloads import below, show_below
 from function.cli.text import Screen, answered, complain, console, emit, escape
-from function.cli.worlds.inputs import Inputs, read, title_of
+from function.cli.worlds.inputs import Inputs, Source, add_workloads, read, title_of
 from function.cli.worlds.settling import explained, worst_code
-from function.cli.worlds.source import Source, add_workloads
 from function.cli.worlds.world import Planned, plan_all
 from function.deployment.forecast import ClusterOutline, ClusterVerdict, EngineOutline, Forecast, Hint
 

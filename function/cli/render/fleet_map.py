@@ -256,6 +256,7 @@ def _shares(before: World, after: World) -> Shares:
 
 
 def _notes(cluster: InferenceCluster) -> Iterator[Note]:
+    """Yield what keeps new replicas away from a cluster as a whole."""
     if cluster.deleting:
         yield Note("Deleting", "being deleted")
     if cluster.ready is not True:
@@ -267,6 +268,7 @@ def _notes(cluster: InferenceCluster) -> Iterator[Note]:
 
 
 def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
+    """Put one cluster together: who holds how many nodes of each pool, now and once all has settled."""
     rows = []
     for pool in cluster.pools:
         held = shares.get((cluster.name, pool.name), Counter())
@@ -286,6 +288,7 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
 
 
 def _gpus(pool: Pool) -> int:
+    """GPUs of each node of a pool: devices that a pod claims, and that have memory."""
     claimed = (device for device in pool.devices or () if device.claimable)
     return sum(
         device.count
@@ -315,6 +318,10 @@ def _prospects(forecast: Forecast, answered: Answered) -> dict[str, Prospect]:
 
 
 def _model(number: int, planned: Planned, answered: Answered) -> DeploymentCard:
+    """Put one deployment together, with its chances on every cluster.
+
+    Its number in the order of titles gives it a colour, so a picture is the same every time.
+    """
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return DeploymentCard(
         planned.title,
@@ -389,6 +396,7 @@ SCALED = 12
 
 
 def _environment() -> Environment:
+    """The templates' settings: everything is escaped, and a name that is missing is an error."""
     environment = Environment(
         loader=PackageLoader("function.cli.render", "."),
         autoescape=True,
@@ -429,7 +437,10 @@ def _embedded(fleet: FleetMap) -> dict[str, Any]:
 
 
 def html(fleet: FleetMap, docs: str) -> str:
-    """One page. `docs` is the address that a reason code is appended to."""
+    """One page. `docs` is the address that a reason code is appended to.
+
+    Style and script stand in the page, so it can be mailed, and opened without a server.
+    """
     environment = _environment()
     loader = environment.loader
     assert loader is not None  # noqa: S101 - set above
@@ -496,7 +507,10 @@ def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[PlacedCard], int]:
 
 
 def svg(fleet: FleetMap) -> str:
-    """One picture."""
+    """One picture.
+
+    Nothing in it is interactive, since pages that show a picture run none of its scripts.
+    """
     headings, placed, bottom = _laid_out(fleet)
     legend: list[tuple[str, int | None, DeploymentCard | AdapterCard | None]] = [
         *((model.name, model.colour, model) for model in fleet.models),

@@ -27,7 +27,7 @@ from function.cli.bad_input import BadInput
 from function.cli.sizing.memory import GIB, PLAIN, TENSOR, USABLE, Load, Need, Split, need, weights_total
 from function.cli.sizing.models import SizedModel, of_repository
 from function.cli.text import listed
-from function.cli.worlds import pods
+from function.cli.worlds import advisories
 from function.cli.worlds.manifest import Manifest
 from function.cli.worlds.world import Planned, Presented, World
 from function.deployment.forecast import forecast, read_cluster
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import JsonObject
-    from function.cli.worlds.advisories import Advisory
 
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
@@ -87,8 +86,7 @@ def deployment(model: SizedModel, load: Load, need: Need, selector: JsonObject, 
 
 def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
     """Yield the parts of a manifest that are estimates, and how near they come."""
-    shape, billions = model.architecture, model.architecture.parameters / 1e9
-    against = f"published {model.published:g}, {model.deviation}" if model.published else "none published"
+    shape, none = model.architecture, "" if model.published else " (none published)"
     weights = weights_total(shape, load.dtype) / GIB
     parts = f"{need.weights / GIB:.1f} GiB of weights, {need.cache / GIB:.1f} GiB of KV cache"
     cache = f"{load.batch} x {load.context} tokens, {load.cache_dtype}"
@@ -99,7 +97,7 @@ def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
     )
     windows = " Layers with a sliding window keep no more than that." if any(shape.windows) else ""
     return [
-        f"{model.title}: {billions:.2f} billion parameters ({against}).",
+        f"{model.summary}{none}.",
         f"{weights:.1f} GiB of weights as {load.dtype}.",
         f"Estimated for each GPU: {parts} ({cache}), and the engine's own: {need.gibibytes}Gi.{windows}",
         *loading,
@@ -311,19 +309,20 @@ def gpu_memory(devices: tuple[Device, ...]) -> float:
     return number * 10.0**power
 
 
-def short_of_memory(planned: Planned) -> Iterator[Advisory]:
+def short_of_memory(planned: Planned) -> Iterator[advisories.Advisory]:
     """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit.
 
     Nothing is said of an engine that is not vLLM, of a model that is not known, and where an option changes
     how much memory weights take.
     """
-    serving = pods.first_serving(planned.manifest)
+    serving = advisories.first_serving(planned.manifest)
     if serving is None or not serving.runs_vllm or not planned.forecast.readable or serving.flag(LIGHTER):
         return
     model = of_repository(serving.model)
     if model is None:
         return
-    shape, split = model.architecture, Split(serving.number(pods.TENSOR), serving.number(pods.PIPELINE))
+    tensor, pipeline = (serving.number(flags) for flags in (advisories.TENSOR, advisories.PIPELINE))
+    shape, split = model.architecture, Split(tensor, pipeline)
     weights = need(shape, Load(shape.dtype, "bf16", 1, 1), split).weights
     share = 1.0 if serving.flag(UTILIZATION) else USABLE  # However much of a GPU it is told to take.
     fits = planned.forecast.fitting_pools()

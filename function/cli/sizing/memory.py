@@ -108,14 +108,9 @@ class Architecture:
     """Tokens that each layer looks back at, 0 for all of them; empty when every layer looks at all."""
 
     @property
-    def is_encoder(self) -> bool:
-        """Tell whether it reads a text at once, and keeps nothing of it."""
-        return self.kind in ENCODERS
-
-    @property
     def embedding(self) -> int:
         """Weights of one embedding matrix; of an encoder, with those of the positions."""
-        return (self.vocabulary + (self.context if self.is_encoder else 0)) * self.hidden
+        return (self.vocabulary + (self.context if self.kind in ENCODERS else 0)) * self.hidden
 
     @property
     def attention(self) -> int:
@@ -134,19 +129,16 @@ class Architecture:
         """Weights of one layer's MLP, all experts counted."""
         experts = self.experts
         if experts is None or layer < experts.first:
-            return (2 if self.is_encoder else 3) * self.hidden * self.width
+            return (2 if self.kind in ENCODERS else 3) * self.hidden * self.width
         routed = experts.routed * (3 * self.hidden * experts.width + self.hidden)
         return routed + experts.shared * 3 * self.hidden * experts.shared_width
 
-    def layer(self, number: int) -> int:
-        """Weights of one layer; two norms included."""
-        return self.attention + self.mlp(number) + 2 * self.hidden
-
     @property
     def parameters(self) -> int:
-        """Weights altogether."""
+        """Weights altogether; each layer has two norms besides."""
         ends = self.embedding * (1 if self.tied else 2) + self.hidden
-        return sum(map(self.layer, range(self.layers))) + ends
+        rest = self.attention + 2 * self.hidden
+        return sum(self.mlp(layer) + rest for layer in range(self.layers)) + ends
 
     def tokens(self, layer: int, context: int) -> int:
         """Tokens that a layer keeps of a sequence: with a sliding window, no more than that."""
@@ -156,7 +148,7 @@ class Architecture:
     @property
     def cached(self) -> int:
         """Values in the cache per token and layer, over all heads."""
-        if self.is_encoder:
+        if self.kind in ENCODERS:  # It reads a text at once, and keeps nothing of it.
             return 0
         if self.latent is not None:
             return self.latent.rank + self.latent.position
@@ -368,8 +360,8 @@ def weights_total(model: Architecture, dtype: str) -> float:
 
 def _layer(model: Architecture, dtype: str, layer: int) -> float:
     """Bytes of the weights of one layer."""
-    mlp = model.mlp(layer)
-    return mlp * BYTES[dtype] + (model.layer(layer) - mlp) * ATTENTION_BYTES.get(dtype, BYTES[dtype])
+    rest = model.attention + 2 * model.hidden  # Two norms.
+    return model.mlp(layer) * BYTES[dtype] + rest * ATTENTION_BYTES.get(dtype, BYTES[dtype])
 
 
 def _stages(model: Architecture, pipeline: int) -> list[range]:

@@ -44,14 +44,15 @@ class SizedModel:
     """Where they say so."""
 
     @property
-    def title(self) -> str:
-        """Its name, and whose weights it means."""
-        return f"{self.name} ({self.repository})" if self.repository else self.name
+    def summary(self) -> str:
+        """Name, size, and how far that is from the size its makers say.
 
-    @property
-    def deviation(self) -> str:
-        """The same for people: `+0.2%`."""
-        return f"{round(self.error, 3) + 0.0:+.1%}"  # Adding zero takes the sign off a negative one.
+        `llama-3.1-8b (meta-llama/Llama-3.1-8B): 8.03 billion parameters (published 8.03, +0.0%)`
+        """
+        whose = f" ({self.repository})" if self.repository else ""
+        deviation = round(self.error, 3) + 0.0  # Adding zero takes the sign off a negative one.
+        against = f" (published {self.published:g}, {deviation:+.1%})" if self.published else ""
+        return f"{self.name}{whose}: {self.architecture.parameters / 1e9:.2f} billion parameters{against}"
 
     @property
     def error(self) -> float:

@@ -37,10 +37,9 @@ import function.cli.render
 from function.cli.bad_input import BadInput
 from function.cli.ui.view import Entries, Look, difference, happenings, look_at
 from function.cli.worlds.changes import AddNodes, Change, Drain, Replicas
-from function.cli.worlds.inputs import FLEET, Inputs, taken, title_of
+from function.cli.worlds.inputs import FLEET, Inputs, Source, gather, taken, title_of
 from function.cli.worlds.settling import explained
 from function.cli.worlds.simulate import forecast_both, settle
-from function.cli.worlds.source import Source, gather
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -108,7 +107,10 @@ class Follower:
         self._adapters: list[PlannedAdapter] = []
 
     def look(self) -> None:
-        """Look once. Raises BadInput when the first look fails; later ones only say so on the page."""
+        """Look once. Raises BadInput when the first look fails; later ones only say so on the page.
+
+        An entry that says the same stays the same object, so the next comparison is cheap.
+        """
         first = self._read is None
         try:
             look, problem = self._looked(quietly=not first), ""
@@ -137,7 +139,11 @@ class Follower:
             self._news.notify_all()
 
     def _looked(self, *, quietly: bool) -> Look | None:
-        """Read and describe the fleet; None where it is as it was."""
+        """Read and describe the fleet; None where it is as it was.
+
+        Files are compared by their stamps before they are read; a control plane has to be read to be
+        compared.
+        """
         signature = _signature(self._source)
         if signature is not None and signature == self._signature:
             return None
@@ -195,6 +201,7 @@ class Follower:
             return answer.as_data
 
     def _state(self) -> tuple[Inputs, Simulation]:
+        """The fleet of the last look. Raises BadInput before the first."""
         if self._read is None:
             raise BadInput("nothing was read yet")
         return self._read
@@ -204,14 +211,13 @@ def _signature(source: Source) -> object:
     """When the files were written, and how long they are; None for a control plane."""
     if source.target.context or source.target.kubeconfig or not source.files:
         return None
-    return [(str(path), *_stamp(path)) for name in source.files for path in _files(Path(name))]
-
-
-def _files(path: Path) -> list[Path]:
-    return sorted(path.rglob("*")) if path.is_dir() else [path]
+    given = map(Path, source.files)
+    paths = [file for path in given for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    return [(str(path), *_stamp(path)) for path in paths]
 
 
 def _stamp(path: Path) -> tuple[int, int]:
+    """Time and size of a file; zeros where it is gone, so that its return is a change."""
     try:
         facts = path.stat()
     except OSError:
@@ -235,6 +241,7 @@ def _change(asked: Mapping[str, str]) -> Change:
 
 
 def _number(asked: Mapping[str, str], name: str) -> int:
+    """A whole number that a page asks with. Raises BadInput."""
     text = asked.get(name, "")
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS):
@@ -305,7 +312,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: standard error is for what is wrong with the fleet."""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer.
+
+        Two checks come before any answer: a name that somebody's DNS points here, and the page of another
+        site, must not read a fleet.
+        """
         if not is_own_host(self.headers.get("Host")):
             self._refuse(
                 HTTPStatus.MISDIRECTED_REQUEST, "the Host header is neither localhost nor an address"
@@ -332,6 +343,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _answer(self, compute: Any) -> None:
+        """Send what a question computes, or its error as data, which the page shows."""
         try:
             data, status = compute(), HTTPStatus.OK
         except BadInput as error:
@@ -339,19 +351,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, json.dumps(data).encode(), "application/json")
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Send why a request is not answered."""
         self._send(status, json.dumps({"error": text}).encode(), "application/json")
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        """Send one answer as a whole."""
         self._begin(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
         self.wfile.write(body)
 
     def _begin(self, status: HTTPStatus, headers: Iterable[tuple[str, str]]) -> None:
+        """Send the status, and the headers that every answer has."""
         self.send_response(status)
         for name, value in (*HEADERS.items(), *headers):
             self.send_header(name, value)
         self.end_headers()
 
     def _stream(self) -> None:
+        """Follow the fleet for one page; MAX_STREAMS of them may do so at a time."""
         if not self.server.streams.acquire(blocking=False):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages follow already")
             return
@@ -363,7 +379,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.streams.release()
 
     def _follow(self) -> None:
-        """Send the state, then every change, until the page goes away."""
+        """Send the state, then every change, until the page goes away.
+
+        Without news a comment is sent now and then: writing is how a page that has left is noticed.
+        """
         follower = self.server.follower
         last = follower.revision
         self._event("state", {"entries": last.entries, "problem": last.problem})
@@ -379,5 +398,6 @@ class _Handler(BaseHTTPRequestHandler):
             last = now
 
     def _event(self, kind: str, data: object) -> None:
+        """Send one event of a stream."""
         text = json.dumps(data, separators=(",", ":"))
         self.wfile.write(f"event: {kind}\ndata: {text}\n\n".encode())

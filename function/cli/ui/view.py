@@ -122,6 +122,7 @@ def _shown(value: Any) -> Any:
 
 
 def _fleet(picture: FleetMap, where: str) -> dict[str, Any]:
+    """The fleet as a whole: nodes, price, problems, and holders whose deployment is not given."""
     total = picture.totals.get("", {}).get("")
     return {
         "where": where,
@@ -135,6 +136,7 @@ def _fleet(picture: FleetMap, where: str) -> dict[str, Any]:
 
 
 def _cluster(card: ClusterCard, picture: FleetMap) -> dict[str, Any]:
+    """One cluster with its pools, in the colours of the map."""
     total = card.total
     return {
         "region": card.region,
@@ -160,6 +162,7 @@ def _cluster(card: ClusterCard, picture: FleetMap) -> dict[str, Any]:
 
 
 def _deployment(model: DeploymentCard, plan: Planned, replicas: dict[str, Tracked]) -> dict[str, Any]:
+    """One deployment: where its replicas are, how far, and the word that sums it up."""
     observed = (document.plain() for document in plan.request.observed.values())
     stands = standing(plan.manifest.content, (one for one in observed if one.get("kind") == "ModelReplica"))
     ready = sum(replica.state == "ready" for replica in stands.replicas.values())
@@ -220,6 +223,7 @@ def _state(model: DeploymentCard, ready: int, states: set[str]) -> str:
 
 
 def _tracked(world: World, settled: Simulation) -> Iterator[tuple[str, Tracked]]:
+    """Yield every replica with its state, and with the cause where it leaves."""
     causes = {
         (plan.title, row.name): (VERBS.get(row.cause, "leaving"), row.phrase)
         for plan in settled.plans
@@ -234,6 +238,7 @@ def _tracked(world: World, settled: Simulation) -> Iterator[tuple[str, Tracked]]
 
 
 def _by_deployment(tracked: Mapping[str, Tracked]) -> dict[str, dict[str, Tracked]]:
+    """Sort replicas by the deployment that holds them."""
     replicas: dict[str, dict[str, Tracked]] = defaultdict(dict)
     for name, replica in tracked.items():
         replicas[replica.deployment][name] = replica
@@ -247,6 +252,7 @@ Claims = Counter[tuple[str, str, str]]
 
 
 def _claimed(replicas: Iterator[ModelReplica]) -> Claims:
+    """Count the devices that replicas claim, of each class on each pool."""
     claims: Claims = Counter()
     for replica in replicas:
         for engine in replica.engines:
@@ -258,7 +264,10 @@ def _claimed(replicas: Iterator[ModelReplica]) -> Claims:
 
 
 def _devices(world: World, claimed: Claims) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Of every readable cluster: pool, device class, how many are claimed, and how many there are."""
+    """Of every readable cluster: pool, device class, how many are claimed, and how many there are.
+
+    Devices that no pod can claim are not counted.
+    """
     for content in world.clusters:
         cluster = world.memo.parsed(PlainDocument(content), read_cluster)
         if not isinstance(cluster, InferenceCluster):
@@ -286,7 +295,10 @@ def difference(before: Entries, after: Entries) -> tuple[Entries, list[str]]:
 
 
 def happenings(before: Look, after: Look) -> Iterator[Happening]:
-    """Say what changed: replicas first, then deployments whose numbers differ."""
+    """Say what changed: replicas first, then deployments whose numbers differ.
+
+    Only differences of two looks are known: a replica that came and went in between is never seen.
+    """
     arrived, left = defaultdict(list), defaultdict(list)
     for name, replica in after.replicas.items():
         was = before.replicas.get(name)
@@ -316,6 +328,7 @@ def happenings(before: Look, after: Look) -> Iterator[Happening]:
 
 
 def _short(name: str) -> str:
+    """The name without its namespace: a line is about one deployment."""
     return printable(name.partition("/")[2])
 
 
@@ -338,6 +351,7 @@ def _moves(
 def _numbers(
     before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], kind: str = "deployment"
 ) -> Iterator[Happening]:
+    """Say which deployments came and went, and whose counts are others."""
     for name in sorted({*before, *after}):
         was, now = before.get(name), after.get(name)
         if was is None and now is not None:

@@ -1,4 +1,9 @@
-"""Advise on objects that are allowed and will not work, by rules of the documentation.
+"""Find objects that are allowed and will not work: pods that cannot serve, and rules of the documentation.
+
+Three mistakes make a pod useless: no model is named, the engine listens where the probe does not ask (another
+port, or its own pod alone), and its parallelism counts on more GPUs than its pods request. Command lines are
+read as vLLM, SGLang and text-generation-inference take them: arguments in the script of a shell included,
+variables with a value that the manifest states, and underscores for dashes in the names of flags.
 
 What a schema can say is in the XRDs and checked from there (`admission`). These are the rules about several
 objects at once, or about what the schema cannot see: each is a function below, and its code has a row in
@@ -12,24 +17,240 @@ no rule here, for `lint` runs in pipelines that it would stop.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.api import InferenceCluster, SchedulerConfig
 from function.api.expressible import DECODE_PORT, PORT
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, number as whole_number
 from function.api.names import POOL_LABEL
+from function.api.workload import flag_value
 from function.cli.bad_input import BadInput, nearest
 from function.cli.worlds.derive import complete_all
 from function.cluster.drift import LiveRules, of_classes
 from function.deployment.forecast import over_guaranteed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
+
+# Pods that cannot serve: the manifest alone proves it, before a GPU is taken.
+#
+# Such a pod is placed, pulls its image, loads or fails after minutes, and nothing above it says why. Nothing
+# is said of an engine whose command line is not understood, or that starts several processes: a false alarm
+# would make people switch the check off.
+#
+#   mistakes_of ▶ every shape ▶ every engine ▶ EngineMember (what its command line says) ▶ the three rules
+
+PodMistake = tuple["FieldPath", str, str]
+"""The field, the code and the message."""
+
+TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp", "--num-shard")
+PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size")
+DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp", "--dp-size")
+ELSEWHERE = ("--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-hybrid-lb")
+"""With one of these, other processes run the other ranks."""
+MODEL = ("--model", "--model-path", "--config")
+TGI = "text-generation"
+DEFAULT_PORTS = {"sglang": "30000", TGI: "80"}
+"""Where engines listen that are told no port, by how their program and image begin; vLLM listens on ours."""
+STARTING = 6
+"""Words of a command line in which its program is looked for: a shell and an interpreter come before it."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NETWORK = ("rdma", "linkType", "dra.net", "nic.")
+"""Words that only a selector of network devices has."""
+SPEC: FieldPath = ("spec", "template", "spec")
+_VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
+"""A variable in an argument: as Kubernetes expands it, and as a shell does."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMember:
+    """A member of an engine, with its container and where it is written."""
+
+    path: FieldPath
+    plain: dict[str, Any]
+
+    @property
+    def role(self) -> str:
+        """Its role; Standalone where none is stated."""
+        return str(self.plain.get("role") or "Standalone")
+
+    @property
+    def pods(self) -> int:
+        """Its pods in one copy of the engine."""
+        nodes = mapping(self.plain.get("worker")).get("nodes")
+        return nodes if self.role == "Worker" and isinstance(nodes, int) else 1
+
+    @property
+    def container(self) -> dict[str, Any]:
+        """Its container; empty where there is none."""
+        pod = mapping(mapping(self.plain.get("template")).get("spec"))
+        return next(iter(mappings(pod.get("containers"))), {})
+
+    @property
+    def field(self) -> FieldPath:
+        """Where its arguments are written, or its container."""
+        path = (*self.path, "template", "spec", "containers", 0)
+        return (*path, "args") if self.container.get("args") else path
+
+    @property
+    def words(self) -> list[str]:
+        """The words that start the container, one by one: arguments may stand in the script of a shell."""
+        stated = (self.container.get(field) for field in ("command", "args"))
+        given = [str(word) for words in stated if isinstance(words, list) for word in words]
+        variables = self._variables
+
+        def value(match: re.Match[str]) -> str:
+            return variables.get(next(filter(None, match.groups())), match[0])
+
+        expanded = (_VARIABLE.sub(value, word.replace("\\\n", " ")) for word in given)
+        return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """The variables of its environment whose values the manifest states."""
+        stated = mappings(self.container.get("env"))
+        return {str(one.get("name")): one["value"] for one in stated if isinstance(one.get("value"), str)}
+
+    @property
+    def port(self) -> str:
+        """The port that it listens on, as far as its command line or its program says; "" for our own."""
+        starts = self.words[:STARTING] if self.container.get("command") else [self._image]
+        names = [word.rpartition("/")[2] for word in starts]
+        program = next((key for key in DEFAULT_PORTS if any(name.startswith(key) for name in names)), "")
+        stated = self._variables.get("PORT", "") if program == TGI else ""
+        return self.flag(("--port",)) or stated or DEFAULT_PORTS.get(program, "")
+
+    @property
+    def _image(self) -> str:
+        """The last part of its image's name."""
+        return str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
+
+    @property
+    def runs_vllm(self) -> bool:
+        """Tell whether it starts vLLM: by its command, else by its image."""
+        if not self.container.get("command"):
+            return "vllm" in self._image
+        return any(word.rpartition("/")[2] == "vllm" or word.startswith("vllm.") for word in self.words)
+
+    def flag(self, names: Iterable[str]) -> str:
+        """The value of the first of several flags that is given; "" for none. The last time counts."""
+        return flag_value(self.words, names).strip("'\"")
+
+    def number(self, names: Iterable[str]) -> int:
+        """The value of a flag as a number; 1 where it has none."""
+        text = self.flag(names)
+        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < len("100000") else 1
+
+    @property
+    def model(self) -> str:
+        """The model that it is told to serve, as vLLM takes it; "" for none."""
+        words = self.words
+        served = words.index("serve") + 1 if "serve" in words else 0
+        positional = words[served : served + 1] if served or not self.container.get("command") else []
+        return self.flag(MODEL) or next((word for word in positional if not word.startswith("-")), "")
+
+    @property
+    def gpus(self) -> int:
+        """The devices that one pod asks for, those of a network aside; 0 where it asks for none."""
+        requests = mappings(mapping(self.plain.get("nodeSelector")).get("devices"))
+        devices = 0
+        for request in requests:
+            ways = mappings(request.get("firstAvailable")) or [request]
+            selectors = (stated for way in ways for stated in mappings(way.get("selectors")))
+            texts = " ".join(str(stated.get("cel")) for stated in selectors)
+            is_network = str(request.get("name")).startswith("nic") or any(word in texts for word in NETWORK)
+            if not is_network:
+                # Of several ways the largest: too many GPUs are no mistake, too few are.
+                counts = [way.get("count", 1) for way in ways]
+                devices += max((count for count in counts if isinstance(count, int)), default=1)
+        return devices
+
+
+def _dashed(word: str) -> str:
+    """A flag as it is documented: vLLM takes underscores in its name, too."""
+    name, equals, value = word.partition("=")
+    return f"{name.replace('_', '-')}{equals}{value}" if name.startswith("--") else word
+
+
+def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
+    """Yield every engine of every shape, with its path."""
+    template = manifest.replica_template
+    shapes: list[tuple[FieldPath, dict[str, Any]]] = [(SPEC, template)]
+    shapes += [
+        ((*SPEC, "alternatives", at), shape)
+        for at, shape in enumerate(mappings(template.get("alternatives")))
+    ]
+    for path, shape in shapes:
+        for at, engine in enumerate(mappings(shape.get("engines"))):
+            yield (*path, "engines", at), engine
+
+
+def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
+    """The members of an engine, each with its path."""
+    listed_members = enumerate(mappings(engine.get("members")))
+    return [EngineMember((*path, "members", at), member) for at, member in listed_members]
+
+
+def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
+    """Yield the mistakes that keep a deployment's pods from serving, whatever fleet they are on.
+
+    Every shape is looked at, the alternatives too: the scheduler may choose any of them.
+    """
+    template = manifest.replica_template
+    brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
+    for path, engine in _engines(manifest):
+        members = _members(path, engine)
+        for member in members:
+            # An image that is started without a command is pointed to the model that the deployment names.
+            is_pointed = brought and not member.container.get("command")
+            if member.runs_vllm and not member.model and not is_pointed:
+                text = "names no model, so vLLM serves its default: give --model=ORG/NAME, or a modelCacheRef"
+                yield member.field, "NoModel", text
+            # A decode engine listens behind its sidecar (`advisories`), and a process beside may be the one
+            # that listens on the serving port.
+            is_alone = not any(word.endswith(("&", "|")) and word != "&&" for word in member.words)
+            port, host = member.port, member.flag(("--host",))
+            serves = member.role != "Worker" and engine.get("phase") != "Decode" and is_alone
+            if serves and port.isdigit() and int(port) != PORT:
+                text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
+                yield member.field, "ServingPort", text
+            if serves and host in LOOPBACK:
+                text = f"listens on {host}, where only its own pod reaches it: --host=0.0.0.0"
+                yield member.field, "ServingPort", text
+        yield from _too_wide(members)
+
+
+def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
+    """Yield the mistake of an engine whose arguments count on more GPUs than its pods have.
+
+    Nothing is said where one of the members asks for no devices: its GPUs may come in another way.
+    """
+    serving = next((member for member in members if member.role != "Worker"), None)
+    if serving is None or not all(member.gpus for member in members):
+        return
+    data = 1 if any(flag in " ".join(serving.words) for flag in ELSEWHERE) else serving.number(DATA)
+    needs = serving.number(TENSOR) * serving.number(PIPELINE) * data
+    has = sum(member.gpus * member.pods for member in members)
+    if needs > has:
+        pods = sum(member.pods for member in members)
+        where = "its pod asks" if pods == 1 else f"its {pods} pods ask"
+        text = f"the arguments count on {needs} GPUs (tensor, pipeline and data parallel), {where} for {has}"
+        yield serving.field, "TooFewGPUs", text
+
+
+def first_serving(manifest: Manifest) -> EngineMember | None:
+    """Return the serving member of the first engine; None where there is none."""
+    path, engine = next(_engines(manifest), ((), {}))
+    return next((member for member in _members(path, engine) if member.role != "Worker"), None)
+
+
+# Advice about several objects at once, or about fields that no schema can judge.
 
 Advisory = tuple["Manifest", str, "FieldPath", str]
 """The object, the code, the field and the message."""
@@ -44,8 +265,7 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
     for manifest in manifests["ModelDeployment"]:
         yield from _cache(manifest, manifests["ModelCache"])
         yield from _limit(manifest, manifests["InferenceCluster"])
-        yield from _decode_port(manifest)
-        yield from _volumes(manifest)
+        yield from _containers(manifest)
     for manifest in manifests["ModelAdapter"]:
         yield from _base(manifest, manifests["ModelDeployment"])
     for manifest in manifests["InferenceCluster"]:
@@ -127,39 +347,32 @@ def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
         yield manifest, "NeverPlaced", path, message
 
 
-def _decode_port(manifest: Manifest) -> Iterator[Advisory]:
-    """A Decode engine has a sidecar on the serving port, so it listens elsewhere (docs/workloads.md)."""
-    for at, engine in enumerate(mappings(manifest.replica_template.get("engines"))):
-        if engine.get("phase") != "Decode":
-            continue
-        for number, member in enumerate(mappings(engine.get("members"))):
-            pod = mapping(mapping(member.get("template")).get("spec"))
-            for place, container in enumerate(mappings(pod.get("containers"))):
-                words = [container.get(field) for field in ("command", "args")]
-                command = " ".join(str(word) for part in words if isinstance(part, list) for word in part)
-                ports = _PORT.findall(command)
-                if member.get("role") != "Worker" and (not ports or str(PORT) in ports):
-                    steps = ("engines", at, "members", number, "template", "spec", "containers", place)
-                    message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
-                    yield manifest, "DecodePort", ("spec", "template", "spec", *steps), message
+def _containers(manifest: Manifest) -> Iterator[Advisory]:
+    """A mount names a volume of its pod; a Decode engine leaves the serving port to its sidecar.
 
-
-def _volumes(manifest: Manifest) -> Iterator[Advisory]:
-    """A mount names a volume of its pod, or the replica composes nothing (docs/workloads.md)."""
+    Of the first a replica composes nothing, of the second no pod serves (docs/workloads.md).
+    """
     for at, engine in enumerate(mappings(manifest.replica_template.get("engines"))):
         for number, member in enumerate(mappings(engine.get("members"))):
             pod = mapping(mapping(member.get("template")).get("spec"))
             names = [str(volume.get("name")) for volume in mappings(pod.get("volumes"))]
+            leads = engine.get("phase") == "Decode" and member.get("role") != "Worker"
             for place, container in enumerate(mappings(pod.get("containers"))):
+                steps = ("engines", at, "members", number, "template", "spec", "containers", place)
+                words = [container.get(field) for field in ("command", "args")]
+                command = " ".join(str(word) for part in words if isinstance(part, list) for word in part)
+                ports = _PORT.findall(command)
+                if leads and (not ports or str(PORT) in ports):
+                    message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
+                    yield manifest, "DecodePort", (*SPEC, *steps), message
                 for index, mount in enumerate(mappings(container.get("volumeMounts"))):
                     name = str(mount.get("name"))
                     if name not in names:
                         near = nearest(name, names, most=1)
                         meant = f"; did you mean {near[0]}?" if near else ""
-                        steps = ("members", number, "template", "spec", "containers", place)
-                        path = ("engines", at, *steps, "volumeMounts", index, "name")
                         message = f'no volume "{name}" in the template{meant}'
-                        yield manifest, "UnknownVolume", ("spec", "template", "spec", *path), message
+                        path = (*SPEC, *steps, "volumeMounts", index, "name")
+                        yield manifest, "UnknownVolume", path, message
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:

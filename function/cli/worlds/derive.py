@@ -6,6 +6,8 @@ the handler of clusters publishes with, and a missing status reads as Ready with
 
 Nothing that a file tells is changed; each assumption is said on standard error, equal ones in one line.
 A pool whose class is missing tells no devices: it takes nothing new and keeps what runs there.
+
+At the end stands what a cluster publishes by itself: its ResourceSlices, where files have them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api import ModelReplica, replica as replica_api
 from function.api.declared_cluster import DEFAULT_NODES
+from function.api.fault import path_of, shown_type
 from function.api.model import mapping, mappings, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
@@ -27,6 +30,8 @@ from function.cluster.classes import attributes_of, devices_of, with_class
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from function.boundary import JsonObject
+    from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
 
 Classes: TypeAlias = "Mapping[str, Manifest]"
@@ -260,3 +265,68 @@ def complete_all(manifests: Manifests) -> Completed:
     for manifest in sorted(manifests["InferenceCluster"], key=lambda manifest: manifest.name):
         _complete(manifest, completed, classes)
     return completed
+
+
+# ResourceSlices in files: held to the shape that every API server holds them to, and taken as they are.
+#
+# `drift`, `class` and `cluster` read slices from a cluster or from files. A cluster's are well-formed; those
+# edited by hand need not be, and the readers below the command line trust the shape. So the first fault is
+# said with its file, line and path, as of any other object. `v1beta1` keeps the attributes of a device one
+# level further down. That a value is one that DRA takes (a quantity, a version) is seen where it is compared.
+
+BASIC = "basic"
+"""Where a device of `v1beta1` has its attributes and capacity."""
+
+
+def slices_of(manifests: Manifests) -> list[JsonObject]:
+    """Return the ResourceSlices of the files.
+
+    Raises:
+        BadInput: for one that no driver could have published.
+    """
+    for manifest in manifests["ResourceSlice"]:
+        for path, kind, value in _faults(manifest.content):
+            fault = f"{path_of(path)}: expected {kind}, found {shown_type(value)}"
+            raise BadInput(f"{manifest.place(path)}: {manifest.short_title}: {fault}")
+    return [manifest.content for manifest in manifests["ResourceSlice"]]
+
+
+def _faults(content: JsonObject) -> Iterator[tuple[FieldPath, str, Any]]:
+    """Yield each field that is not of the type which the API has for it: path, type and value."""
+    spec = content.get("spec")
+    if not isinstance(spec, dict):
+        yield ("spec",), "a map", spec
+        return
+    pool, devices = spec.get("pool"), spec.get("devices", [])
+    if not isinstance(pool, dict):
+        yield ("spec", "pool"), "a map", pool
+    else:
+        for key in ("generation", "resourceSliceCount"):
+            if not isinstance(pool.get(key), int):
+                yield ("spec", "pool", key), "a whole number", pool.get(key)
+    if not isinstance(devices, list | None):
+        yield ("spec", "devices"), "a list", devices
+        return
+    for number, device in enumerate(devices or ()):
+        yield from _of_device(device, ("spec", "devices", number))
+
+
+def _of_device(device: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str, Any]]:
+    """Yield those of one device, likewise."""
+    if not isinstance(device, dict):
+        yield path, "a map", device
+        return
+    holder, above = (device[BASIC], (*path, BASIC)) if BASIC in device else (device, path)
+    if not isinstance(holder, dict):
+        yield above, "a map", holder
+        return
+    for key in ("attributes", "capacity"):
+        entries = holder.get(key)
+        if entries is None:
+            continue
+        if not isinstance(entries, dict):
+            yield (*above, key), "a map", entries
+            continue
+        for name, entry in entries.items():
+            if not isinstance(entry, dict):
+                yield (*above, key, name), "a map", entry

@@ -1,8 +1,14 @@
-"""Read what a command was given: the world it describes, and what in it cannot be read.
+"""Read what a command was given: the objects, the world they describe, and what of them cannot be read.
 
 `read` is the way of most verbs: gather the objects, complete the clusters, and say on standard error what
 an API server would refuse, what the scheduler could not read, and what had to be assumed. The verb goes on
 with what can be read; its exit code says that something could not (`options.end`).
+
+Objects are from files, from a control plane, or from files put over a control plane (`gather`). Files alone
+are the state of a control plane. With --context or --kubeconfig the control plane is read, and files are
+applied over it as `kubectl apply` would, so that an edit can be planned against a live fleet. `Origin` keeps
+where objects are from, for messages and for the command lines that are printed. A cluster in a control plane
+counts as it publishes itself; only one in a file is completed.
 
 A fault is said once. What a schema has explained is not said again when the parser meets the same field.
 """
@@ -11,22 +17,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from shlex import join
 from typing import TYPE_CHECKING
 
 from function import api
 from function.api import replica as replica_api
 from function.api.fault import path_of
 from function.boundary import PlainDocument
+from function.cli import live
 from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
 from function.cli.bad_input import BadInput, closest, is_lenient
 from function.cli.live import ControlPlane, Target
-from function.cli.text import complain, listed
+from function.cli.text import NAMED, complain, listed, note, track
+from function.cli.worlds.advisories import mistakes_of
+from function.cli.worlds.changes import Apply
 from function.cli.worlds.derive import folded
 from function.cli.worlds.manifest import Issue, Manifest, Manifests, map_at
-from function.cli.worlds.manifests import load
-from function.cli.worlds.pods import mistakes_of
-from function.cli.worlds.source import Origin, Source, gather, read_fleet
+from function.cli.worlds.manifests import CONFIGS, issues_of, load, take
 from function.cli.worlds.world import World, world_of
 from function.deployment.forecast import read_cluster
 
@@ -34,6 +42,119 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api.model import Model
+    from function.boundary import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The input of a command: files, a control plane, and a namespace."""
+
+    files: tuple[str, ...] = ()
+    target: Target = field(default_factory=Target)
+    namespace: str = ""
+    """Only deployments of this namespace are asked about; empty: of all."""
+
+    @property
+    def words(self) -> str:
+        """The words of a command line that read the same again; many files are only hinted at."""
+        files = self.files if len(self.files) <= NAMED else ()
+        words = (join(files), *self.target.words, "" if files == self.files else "FILE...")
+        return " ".join(filter(None, words))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where objects are from."""
+
+    where: str = "the files"
+    """For messages."""
+    only: str = ""
+    """The namespace that is asked about; empty: all of them."""
+    namespace: str = ""
+    """The namespace of the context: where a name is looked for first that several namespaces have."""
+    plane: ControlPlane | None = None
+    words: str = ""
+    """What a command line would say to read the same again."""
+    kubectl: str = "kubectl"
+    """How the command lines begin that change what is there."""
+
+
+def gather(source: Source) -> tuple[Manifests, Origin]:
+    """Read the files and the control plane; a file's object is put over the live one. Raises BadInput.
+
+    Files alone, a control plane alone, or the files over it as `kubectl apply` would put them.
+    """
+    files = load(source.files) if source.files else None
+    if files is not None and not (source.target.context or source.target.kubeconfig):
+        if not files["InferenceCluster"]:
+            note("the files have no InferenceCluster; --context puts them over a control plane's")
+        return files, Origin(only=source.namespace, words=source.words)
+    plane = ControlPlane(source.target)
+    stored = read_fleet(plane)
+    words, kubectl = source.words, source.target.kubectl
+    origin = Origin(plane.title, source.namespace, plane.namespace, plane, words, kubectl)
+    if files is None:
+        return stored, origin
+    # A config is an input as a whole; one that is given replaces the one of the Composition.
+    given = {kind for kind in CONFIGS if files[kind]}
+    others = {kind: those for kind, those in stored.by_kind.items() if kind not in given}
+    kept = replace(stored, by_kind=others)
+    return Apply(files, source.files).apply(kept), replace(origin, where=f"{plane.title} and the files")
+
+
+def read_fleet(plane: ControlPlane) -> Manifests:
+    """Read everything that a decision reads. Raises BadInput.
+
+    Kinds of adapters are read together: without their placements, adapters would seem to have no place.
+    """
+    manifests = Manifests()
+    for resource in track(live.FLEET, "Reading", total=len(live.FLEET)):
+        listed = (as_published(plain) for plain in plane.objects(resource))
+        manifests.by_kind[resource.kind] = [Manifest(plain, plane.title) for plain in listed]
+    try:
+        # Both kinds or neither: adapters whose placements are not known would seem to have no place.
+        manifests.by_kind |= {
+            resource.kind: [Manifest(plain, plane.title) for plain in plane.objects(resource)]
+            for resource in live.ADAPTERS
+        }
+    except BadInput as error:  # Whoever could read a fleet before there were adapters still can.
+        note(f"adapters are not read: {error}")
+    take(manifests, [Manifest(plain, plane.title) for plain in plane.objects(live.COMPOSITIONS)])
+    manifests.issues += issues_of(manifests)
+    return manifests
+
+
+def add_workloads(manifests: Manifests, origin: Origin, namespace: str) -> None:
+    """Read what the control plane has below the replicas of a namespace; a note where that is not allowed.
+
+    A role may not allow Objects: the answer then ends at the cluster, and a note says why.
+    """
+    if origin.plane is None:
+        return
+    for resource in live.WORKLOADS:
+        try:
+            objects = origin.plane.objects(resource, namespace)
+        except BadInput as error:
+            note(f"what runs below the clusters is not shown: {error}")
+            return
+        titles = {manifest.identity for manifest in manifests[resource.kind]}
+        listed = [Manifest(plain, origin.where) for plain in objects]
+        manifests.by_kind[resource.kind] = [
+            *manifests[resource.kind],
+            *(manifest for manifest in listed if manifest.identity not in titles),
+        ]
+
+
+def as_published(plain: JsonObject) -> JsonObject:
+    """Take a cluster as it stands: one that publishes nothing has nothing, and is not derived from its spec.
+
+    In a file a missing status says that nobody wrote one; in a control plane it says that there is none yet.
+    """
+    if plain["kind"] != "InferenceCluster":
+        return plain
+    status = plain.get("status")
+    status = status if isinstance(status, dict) else {}
+    return {**plain, "status": {**status, "gpuPools": status.get("gpuPools") or []}}
 
 
 # Faults in the files: every object that the scheduler could not read, by file, object, field and value.
@@ -49,6 +170,7 @@ _MODELS: dict[str, type[Model]] = {
 
 
 def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
+    """Yield the faults of one object, as its parser has them."""
     try:
         model.parse(content)
     except api.Malformed as error:
@@ -56,12 +178,11 @@ def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator
             yield (manifest.short_title, fault.path), f"{manifest.title}: {fault}"
 
 
-def faults_of(manifests: Manifests, world: World) -> dict[Place, str]:
-    """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
-    return dict(_faults(manifests, world))
+def faults_of(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
+    """Yield every fault, in the order of kinds and files. The plan goes on without what cannot be read.
 
-
-def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
+    A fault of a pool is said where somebody wrote it, and not where the cluster publishes the pool.
+    """
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
             yield from _parsed(manifest, model, manifest.content)
@@ -86,7 +207,10 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
 def _as_written(
     fault: tuple[Place, str], manifest: Manifest, classes: Mapping[str, Manifest]
 ) -> tuple[Place, str]:
-    """Say a fault of pools that were derived where it is written: in the pool, or in its class."""
+    """Say a fault of pools that were derived where it is written: in the pool, or in its class.
+
+    Nobody finds `status.gpuPools` in a file that has none.
+    """
     (title, path), text = fault
     match = _DERIVED.fullmatch(path)
     if match is None:
@@ -155,7 +279,10 @@ def review(manifests: Manifests, unreadable: Collection[tuple[str, str]] = ()) -
 
 
 def folded_issues(issues: Iterable[Issue]) -> Iterable[str]:
-    """A line for each different message: the first object in full, the others named or counted."""
+    """A line for each different message: the first object in full, the others named or counted.
+
+    A mistake is often made once and copied: a hundred lines of it would hide the others.
+    """
     groups: dict[tuple[object, ...], list[Issue]] = defaultdict(list)
     for issue in issues:
         finding = issue.finding
@@ -251,7 +378,14 @@ def taken(
     quietly: bool = False,
     needs: Sequence[str] = DEPLOYMENTS,
 ) -> Inputs:
-    """Take manifests as the state of a control plane. Raises BadInput."""
+    """Take manifests as the state of a control plane. Raises BadInput.
+
+    `quietly` says nothing and looks for no faults: the objects were reviewed before. `needs` names kinds of
+    which one must be there, so that a wrong file is no empty fleet.
+
+    Raises:
+        BadInput: where none is there, or a cluster cannot be completed.
+    """
     origin = origin or Origin()
     try:
         if not any(manifests[kind] for kind in needs):
@@ -263,7 +397,7 @@ def taken(
         raise
     if quietly:
         return Inputs(manifests, world, (), origin)
-    faults = {**world.faults, **faults_of(manifests, world)}
+    faults = {**world.faults, **dict(faults_of(manifests, world))}
     errors = review(manifests, faults)
     explained = {place for issue in manifests.issues for place in issue.places}
     others = tuple(text for place, text in faults.items() if place not in explained)

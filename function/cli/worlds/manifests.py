@@ -154,10 +154,12 @@ def _below(path: Path) -> list[Path]:
 
 
 def _unreadable(error: OSError) -> None:
+    """Stop at a folder that cannot be listed: `os.walk` would leave it out without a word."""
     raise BadInput(f"{error.filename}: cannot be read: {error.strerror}")
 
 
 def _text(path: Path) -> str:
+    """The text of a file. Raises BadInput."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -166,6 +168,7 @@ def _text(path: Path) -> str:
 
 
 def _standard_input() -> bytes:
+    """The bytes that are piped in. Raises BadInput where nothing can be."""
     if sys.stdin is None:  # As Python has it where the shell closed it.
         raise BadInput("standard input is closed")
     binary = getattr(sys.stdin, "buffer", None)
@@ -189,7 +192,10 @@ def _decoded(name: str, content: bytes) -> str:
 def _unlisted(
     name: str, document: object, items: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-    """The objects of a document, itself or the items of a list, with their indexes through the lists."""
+    """The objects of a document, itself or the items of a list, with their indexes through the lists.
+
+    Lists stand in lists where dumps of several kinds are joined.
+    """
     if document is None and not items:
         return
     if not isinstance(document, dict):
@@ -224,7 +230,10 @@ SLOW = 3_000_000
 
 
 def _is_read(manifest: Manifest, number: int) -> bool:
-    """Tell whether scheduling reads the object. Raises BadInput for one that does not say what it is."""
+    """Tell whether scheduling reads the object. Raises BadInput for one that does not say what it is.
+
+    A kind of ours with somebody else's group is not read: its name is no proof.
+    """
     content, name = manifest.content, manifest.file
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
     if not isinstance(kind, str) or not kind:
@@ -279,7 +288,11 @@ def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Man
 
 
 def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
-    """Sort objects likewise, and list contradictions beside what was read first. Raises BadInput."""
+    """Sort objects likewise, and list contradictions beside what was read first. Raises BadInput.
+
+    Objects of other kinds are counted, so that a whole repository can be given, and a folder without any of
+    ours is noticed.
+    """
     manifests = Manifests()
     by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
@@ -312,6 +325,7 @@ def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
 
 
 def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest], written: Manifest) -> None:
+    """Take an object, or note that it was read before with other content."""
     manifest = _placed(written)
     twin = by_identity.setdefault((manifest.kind, manifest.namespace, manifest.name), manifest)
     if twin is manifest:
@@ -321,7 +335,10 @@ def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest]
 
 
 def issues_of(manifests: Manifests) -> Iterator[Issue]:
-    """Return the API server's complaints about objects of the kinds we ship, unread ones included."""
+    """Return the API server's complaints about objects of the kinds we ship, unread ones included.
+
+    Objects that are not read are checked too: a slip in a kind may be why they are not.
+    """
     configs = manifests["SchedulerConfig"]
     release = configs[0].content.get("celVersion") if configs else None
     alone = (manifest for manifest in chain.from_iterable(manifests.by_kind.values()) if not manifest.holder)
@@ -347,7 +364,11 @@ LONGEST = 128 * 1024
 
 
 def check_selectors(content: dict[str, Any], release: object) -> Iterator[Finding]:
-    """A finding for each selector of an object that does not compile as a Kubernetes release reads it."""
+    """A finding for each selector of an object that does not compile as a Kubernetes release reads it.
+
+    A selector that stands several times is compiled once. More text than a deployment may have is not
+    looked at, as the deployment is invalid anyway.
+    """
     from function.cel import DIALECTS, CompileError  # noqa: PLC0415 - only imported for a selector
 
     supported = release if isinstance(release, str) and release in DIALECTS else next(iter(DIALECTS))
@@ -413,6 +434,7 @@ def stated(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:
 
 
 def _level(path: FieldPath) -> str:
+    """The kind of thing that a selector selects, told by where it stands."""
     if "devices" in path:
         return "device"
     return "node" if "nodeSelector" in path else "cluster"

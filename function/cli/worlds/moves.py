@@ -71,6 +71,7 @@ class Advice:
 
 
 def _named(title: str) -> tuple[str, str]:
+    """Namespace and name of a title."""
     namespace, _, name = title.partition("/")
     return namespace, name
 
@@ -119,7 +120,10 @@ class Resident:
 
 
 def advise_one(world: World, starving: Planned, most: int) -> tuple[list[Advice], World]:
-    """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
+    """Advice for one deployment: again and again, until nothing is missing or nothing helps.
+
+    Each advice is for one more replica, and the next is looked for on the fleet after it.
+    """
     advices: list[Advice] = []
     while outcome(starving).short:
         by_cluster: dict[str, list[Resident]] = {cluster: [] for cluster in _crowded(starving)}
@@ -145,7 +149,10 @@ def advise_one(world: World, starving: Planned, most: int) -> tuple[list[Advice]
 
 
 def upgrades_of(world: World) -> Iterator[Upgrade]:
-    """Replicas on an alternative whose deployment would choose a better one today."""
+    """Replicas on an alternative whose deployment would choose a better one today.
+
+    Each is tried without the replica itself, which holds the room that it would need.
+    """
     for resident in movable(world):
         current = resident.replica.alternative
         if not current:
@@ -185,7 +192,10 @@ def _crowded(planned: Planned) -> list[str]:
 
 
 def _try(world: World, starving: Planned, moved: tuple[Resident, ...]) -> tuple[Advice, World] | None:
-    """Try one set of moves: the starving deployment gains, and everybody who moves finds another place."""
+    """Try one set of moves: the starving deployment gains, and everybody who moves finds another place.
+
+    A mover may not find its old place again: that is the one which the starving deployment is to have.
+    """
     trial = without(world, moved, [starving.manifest])
     planned = one_round(trial)
     gained, *others = planned

@@ -68,7 +68,10 @@ LARGE = 100_000
 
 
 def parse_documents(name: str, text: str) -> Iterator[object]:
-    """Parse the documents of the file `name`. Raises BadInput."""
+    """Parse the documents of the file `name`. Raises BadInput.
+
+    JSON is tried first where a text begins like it; what is no JSON may still be YAML.
+    """
     try:
         _refuse_brackets(text)
         if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
@@ -102,10 +105,12 @@ def _json_documents(text: str) -> list[object]:
 
 
 def _no_number(constant: str) -> object:
+    """Refuse NaN and infinity: Python reads them in JSON, and no API server does."""
     raise BadInput(f"{constant} is no number of JSON")
 
 
 def _whole(digits: str) -> int:
+    """A whole number of JSON. Raises BadInput for one of more digits than Python reads."""
     try:
         return int(digits)
     except ValueError:  # Python reads no more than some thousand digits.
@@ -145,6 +150,10 @@ def compose_documents(text: str) -> Iterator[yaml.Node]:
 
 
 def _loaded(text: str) -> Iterator[object]:
+    """Yield the documents of a text, each as soon as it is parsed.
+
+    Aliases are counted before a document is built: a few lines can stand for more values than memory holds.
+    """
     loader = _Loader(text)
     written = expanded = 0
     may_repeat = bool(_ALIAS.search(text))
@@ -210,6 +219,7 @@ def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+    """The nodes below a node: keys and values of a map, items of a list."""
     if isinstance(node, yaml.MappingNode):
         return (child for pair in node.value for child in pair)
     return node.value if isinstance(node, yaml.SequenceNode) else ()
@@ -253,6 +263,7 @@ def _sources(node: yaml.Node) -> list[yaml.MappingNode]:
 
 
 def _no_json(_: Any, node: yaml.Node) -> object:
+    """Refuse a tag that JSON has no value for."""
     tag = node.tag.rpartition(":")[2]
     raise BadInput(
         f"line {node.start_mark.line + 1}: !!{tag} is nothing that JSON has: write it as plain YAML"
@@ -276,6 +287,7 @@ def _scalar(construct: Callable[[Any, yaml.ScalarNode], Any], kind: str) -> Call
 
 
 def _short(text: str) -> str:
+    """A value as a message shows it."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
@@ -288,6 +300,7 @@ for _tag in ("binary", "set", "omap", "pairs", "timestamp"):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A map of JSON. Raises BadInput where a key stands twice: which of the two is meant?"""
     unique = dict(pairs)
     if len(unique) < len(pairs):
         numbers = Counter(key for key, _ in pairs)

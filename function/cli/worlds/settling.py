@@ -106,10 +106,6 @@ class Replica(NamedTuple):
     why: str = ""
     """What keeps it from being Ready, as it says itself."""
 
-    def __str__(self) -> str:
-        """`starting on use1: ModelReady: ModelStarting`."""
-        return ": ".join(filter(None, (f"{self.state} on {self.cluster}", self.why)))
-
 
 class StateChange(NamedTuple):
     """One thing that is not as it was."""
@@ -137,14 +133,14 @@ class Standing:
     @property
     def stalled(self) -> list[str]:
         """Why what conditions say may be old: Crossplane had no answer, did not act yet, or hears late."""
-        refused = SYNCED in self.conditions and not self._is_true(SYNCED)
+        refused = self._status(SYNCED) not in ("", "True")
         synced = self._sentence(SYNCED) if refused else ""
         return [text for text in (synced, self.behind, self.late) if text]
 
     @property
     def late(self) -> str:
         """Say what an open circuit breaker means; empty while it is closed."""
-        return f"{self._sentence(RESPONSIVE)} ({LATE})" if self._is_false(RESPONSIVE) else ""
+        return f"{self._sentence(RESPONSIVE)} ({LATE})" if self._status(RESPONSIVE) == "False" else ""
 
     @property
     def is_settled(self) -> bool:
@@ -153,7 +149,8 @@ class Standing:
         if not self.current or states != ["ready"] * self.wanted:
             return False
         needed = DECIDING[self.kind][: 2 if self.wanted else 1]
-        return not any(map(self._is_false, self._deciding)) and all(map(self._is_true, needed))
+        refuses = any(self._status(name) == "False" for name in self._deciding)
+        return not refuses and all(self._status(name) == "True" for name in needed)
 
     @property
     def _deciding(self) -> tuple[str, ...]:
@@ -161,11 +158,10 @@ class Standing:
         placed, served, *others = DECIDING[self.kind]
         return (placed, *([served] if self.wanted else []), *others, READY)
 
-    def _is_false(self, name: str) -> bool:
-        return name in self.conditions and self.conditions[name].status == "False"
-
-    def _is_true(self, name: str) -> bool:
-        return name in self.conditions and self.conditions[name].status == "True"
+    def _status(self, name: str) -> str:
+        """The status of a condition; "" of one that is not there."""
+        condition = self.conditions.get(name)
+        return condition.status if condition is not None else ""
 
     @property
     def summary(self) -> str:
@@ -184,17 +180,22 @@ class Standing:
         refusing = (
             self._sentence(name)
             for name in self._deciding
-            if name in self.conditions and not self._is_true(name)
+            if name in self.conditions and self._status(name) != "True"
         )
         return next(iter(self.stalled if not self.current else ()), None) or next(refusing, self.summary)
 
     def _sentence(self, name: str) -> str:
+        """A condition in words: its type, its reason and its message."""
         condition = self.conditions[name]
         return ": ".join(filter(None, (name, condition.reason, condition.message)))
 
 
 def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing:
-    """Read what stands; of a deployment that cannot be read, what can."""
+    """Read what stands; of a deployment that cannot be read, what can.
+
+    The edit that Crossplane has acted on is told by `Synced`: without it, conditions may be about the spec
+    before.
+    """
     metadata, status = mapping(deployment.get("metadata")), mapping(deployment.get("status"))
     wanted = mapping(deployment.get("spec")).get("replicas", 1)
     listed = conditions_of(status)
@@ -216,13 +217,17 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
 
 
 def _behind(observed: object, generation: object) -> str:
-    """Which generation was not acted on yet, in words; "" where the latest was, or nobody says."""
+    """Which generation was not acted on yet, in words; "" where the latest was, or nobody says.
+
+    Where one of the two numbers is missing, nothing can be said.
+    """
     if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
         return f"Crossplane has not acted on the last edit yet: generation {generation}, seen {observed}"
     return ""
 
 
 def _replica(plain: JsonObject) -> tuple[str, Replica]:
+    """One replica by its name, with its state and its obstacle."""
     replica = parse_replica(PlainDocument(plain))
     state = "leaving" if replica.deleting else "ready" if replica.ready else "starting"
     return replica.name, Replica(replica.cluster, state, obstacle(plain) if state == "starting" else "")
@@ -263,7 +268,8 @@ def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     for name in sorted({*before.replicas, *after.replicas}):
         was, now = before.replicas.get(name), after.replicas.get(name)
         if was != now:
-            yield StateChange("Replica", name, str(now) if now else "gone")
+            text = ": ".join(filter(None, (f"{now.state} on {now.cluster}", now.why))) if now else "gone"
+            yield StateChange("Replica", name, text)
     for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
         condition = after.conditions.get(name)
         if condition != before.conditions.get(name):

@@ -24,7 +24,7 @@ from function.api.replica import DEPLOYMENT_LABEL, LEAVING_ANNOTATION, PREEMPTIN
 from function.cli.text import track
 from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
-from function.cli.worlds.inputs import FLEET, taken
+from function.cli.worlds.inputs import FLEET, Origin, taken
 from function.cli.worlds.manifest import Manifests, map_at
 from function.cli.worlds.world import Planned, Simulation, World, identity_of, is_deleting, plan_all
 from function.deployment.forecast import NO_PRICE, Price
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from function.boundary import JsonObject
     from function.cli.worlds.adapters import AdapterDifference
-    from function.cli.worlds.source import Origin
 
 
 ROUNDS = 100
