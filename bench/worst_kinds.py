@@ -149,11 +149,16 @@ def declared_clusters() -> Iterator[Case]:
     ):
         call = looked_at(of, entries, looked)
         yield Case.of("InferenceCluster", what, call.composite, call, usual)
-    lower = [preempting.running(preempting.of(f"t{at % 50}", "batch"), "east", at) for at in range(2_900)]
-    higher = [preempting.waiting(preempting.of(f"vip{at}"), "east") for at in range(100)]
-    call = looked_at([pools[0] | {"nodeCount": 2_900}], 1, {}, [*lower, *higher])
-    what = "100 replicas that preempt, 2,900 that may give way"
-    yield Case.of("InferenceCluster", what, call.composite, call, usual)
+    for number, nodes in ((100, 1), (1_500, 1), (1_500, 1_600)):
+        rest = STRANGERS - number
+        lower = [preempting.running(preempting.of(f"t{at % 50}", "batch"), "east", at) for at in range(rest)]
+        engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])], copies=nodes)
+        higher = [
+            preempting.waiting(preempting.of(f"vip{at}", engines=[engine]), "east") for at in range(number)
+        ]
+        call = looked_at([pools[0] | {"nodeCount": rest}], 1, {}, [*lower, *higher])
+        what = f"{number:,} replicas of {nodes:,} nodes that preempt, {rest:,} that may give way"
+        yield Case.of("InferenceCluster", what, call.composite, call, usual)
 
 
 def looked_at(

@@ -18,7 +18,7 @@ Rules
    never does. One within its guarantee whose class does not preempt *reclaims*: to it gives way only what
    other teams have borrowed. What is borrowed makes nobody give way.
 4. Where that is not enough it gives way itself, as every replica beyond capacity does (Law 2, reason 6), and
-   is placed anew.
+   is placed anew. Where a cluster has no steps left to find that out (`LOOKS`), it waits.
 
 All is computed from what is observed, so a deployment finds for its own replicas what the cluster found. It
 lets one go only where both say so (`schedule`).
@@ -26,18 +26,18 @@ lets one go only where both say so (`schedule`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from function.api.cluster import InferenceCluster
 from function.api.inputs import Quota
 from function.api.names import NamespacedName
 from function.api.priority import LOWEST
-from function.api.replica import GuaranteeShare, ModelReplica
+from function.api.replica import GuaranteeShare, ModelReplica, PriorityNotes
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, Rooms, Yielding, may_yield, seniority, yielding
@@ -45,6 +45,14 @@ from function.scheduler.price import devices_of
 from function.scheduler.quota import QuotaHolding, QuotaUsage
 
 T = TypeVar("T")
+
+LOOKS = 100_000
+"""Steps for looking at those who may give way on one cluster: one for each that is taken out to see what
+comes of it. A cluster names a hundred at a time (`cluster.arbiter`), so others can wait."""
+READING = 16
+"""Units of a step for reading one. Passing over one takes a unit."""
+NOBODY: NamespacedName = ("", "")
+NOTHING: Mapping[NamespacedName, int] = MappingProxyType({})
 
 
 class Victim(NamedTuple):
@@ -68,6 +76,29 @@ class Arbitration:
     """How each replica that a guarantee covers stands to it; None where that is not known."""
 
 
+class Standing(NamedTuple):
+    """A replica that others might have give way, as its notes say: read once, however many of them ask."""
+
+    replica: ModelReplica
+    name: NamespacedName
+    holder: NamespacedName
+    rank: int | None
+    """None where it gives way to nobody: that, or the replica, cannot be read."""
+    share: GuaranteeShare | None
+    spared: int
+    """How many replicas its deployment can spare."""
+    starting: bool
+    """Whether it never was Ready."""
+
+    @classmethod
+    def of(cls, replica: ModelReplica) -> Standing:
+        """Read one."""
+        notes, starting = replica.notes or PriorityNotes(), may_yield(replica)
+        rank = notes.rank if replica.whole else None
+        name = (replica.namespace, replica.name)
+        return cls(replica, name, _holder(replica), rank, notes.share, notes.spared, starting)
+
+
 class Preemptor(NamedTuple):
     """The right of a replica that preempts to make others give way."""
 
@@ -87,11 +118,11 @@ class Preemptor(NamedTuple):
         reclaims = share.reclaims and not share.borrowed
         return cls(_holder(replica), LOWEST if reclaims else value, share.quotas, reclaims)
 
-    def covers(self, other: ModelReplica) -> bool:
+    def covers(self, other: Standing) -> bool:
         """Tell whether another replica may give way to it, budgets aside."""
-        if self.value is None or other.priority is None or other.priority >= self.value:
+        if self.value is None or other.rank is None or other.rank >= self.value:
             return False
-        if not other.whole or _holder(other) == self.holder:
+        if other.holder == self.holder:
             return False
         share = other.share
         if share is None:
@@ -174,15 +205,19 @@ class _Cluster:
 
     def __init__(self, ledger: Ledger, cluster: str) -> None:
         """Give those who cannot be asked to leave what they hold."""
+        living = [Standing.of(replica) for replica in ledger.living(cluster)]
         self._ledger, self._cluster = ledger, cluster
         watched = [key for key in ledger.overcommitted_pools() if key[0] == cluster]
         self._rooms = Rooms(ledger, {key: ledger.initial(*key) for key in watched})
-        self._starting = [replica for replica in ledger.living(cluster) if may_yield(replica)]
-        self._standing = by_cost(replica for replica in ledger.living(cluster) if not may_yield(replica))
-        for replica in self._standing:
-            self._rooms.occupy(cluster, replica)
+        self._starting = [one.replica for one in living if one.starting]
+        self._standing = by_cost(one for one in living if not one.starting)
+        for one in self._standing:
+            self._rooms.occupy(cluster, one.replica)
         preempting = sum(replica.preempting for replica in self._starting)
         self._budgets = {key: Budget(PACKING * (1 + preempting)) for key in self._rooms}
+        self._looks = Budget(LOOKS)
+        self._spared: dict[tuple[Preemptor, frozenset[str]], Spared] = {}
+        self._holders = {one.holder for one in self._standing}
         self._spent: Counter[NamespacedName] = Counter()
         self.yields: list[Yielding] = []
         self.victims: list[Victim] = []
@@ -192,19 +227,25 @@ class _Cluster:
         for replica in sorted(self._starting, key=_rank):
             try:
                 pool = self._rooms.lacking(self._cluster, replica, self._budgets)
+                if pool is not None and replica.preempting and self._make_room(replica):
+                    pool = None
             except OutOfSteps:  # Doubt: a replica whose pools may have the room stays.
                 pool = None
-            if pool is not None and not (replica.preempting and self._make_room(replica)):
-                self.yields.append(Yielding(replica, pool))
-            else:
+            if pool is None:
                 self._rooms.occupy(self._cluster, replica)
+            else:
+                self.yields.append(Yielding(replica, pool))
 
     def _make_room(self, replica: ModelReplica) -> bool:
-        """Take out those that give way to a replica that preempts; none of them where all are not enough."""
-        watched = {pool for _, pool in self._rooms}.intersection(replica.nodes)
-        near = [other for other in self._standing if watched.intersection(other.nodes)]
+        """Take out those that give way to a replica that preempts; nobody where that is not enough.
 
-        rooms = Rooms(self._ledger, self._rooms)
+        Raises OutOfSteps where too many were looked at: then it waits until others are gone.
+        """
+        rooms, looks = Rooms(self._ledger, self._rooms), self._looks
+
+        def look(demands: Mapping[str, Demand], sign: int) -> None:
+            looks.step()
+            rooms.charge(self._cluster, demands, sign)
 
         def outcome() -> bool | None:
             """Return True where the replica has room now, else None; None where that is not found out."""
@@ -213,16 +254,30 @@ class _Cluster:
             except OutOfSteps:  # Doubt: a running replica does not leave for a room that may be too small.
                 return None
 
-        able = spared(near, Preemptor.of(replica), self._spent)
-        way = fewest(able, self._ledger.demands, partial(rooms.charge, self._cluster), outcome)
-        gone = [] if way is None else way[1]
+        way = fewest(self._able(replica), self._ledger.demands, look, outcome)
+        gone = [Standing.of(other) for other in way[1]] if way is not None else []
         for other in gone:
-            self._rooms.occupy(self._cluster, other, -1)
-            self._spent[_holder(other)] += 1
-            self.victims.append(Victim(other, replica))
-        names = {(other.namespace, other.name) for other in gone}
-        self._standing = [other for other in self._standing if (other.namespace, other.name) not in names]
+            self._rooms.occupy(self._cluster, other.replica, -1)
+            self._spent[other.holder] += 1
+            self.victims.append(Victim(other.replica, replica))
+        names, holders = {other.name for other in gone}, {other.holder for other in gone}
+        self._standing = [other for other in self._standing if other.name not in names]
+        for able in self._spared.values() if gone else ():
+            able.leave(names, holders)
         return way is not None
+
+    def _able(self, replica: ModelReplica) -> list[ModelReplica]:
+        """Those that may give way to a replica; known for all that have the same right on the same pools."""
+        pools = frozenset(pool for _, pool in self._rooms).intersection(replica.nodes)
+        claim = Preemptor.of(replica)
+        if claim.holder not in self._holders:
+            claim = claim._replace(holder=NOBODY)
+        if (claim, pools) not in self._spared:
+            self._looks.spend(READING * len(self._standing))
+            near = [other for other in self._standing if not pools.isdisjoint(other.replica.nodes)]
+            self._spared[claim, pools] = Spared(near, claim, self._spent)
+        self._looks.spend(len(self._spared) * len(self._standing))
+        return self._spared[claim, pools].replicas
 
 
 def _rank(replica: ModelReplica) -> tuple[bool, int, tuple[str, str, str]]:
@@ -236,33 +291,51 @@ def _holder(replica: ModelReplica) -> NamespacedName:
     return (replica.namespace, replica.deployment)
 
 
-def by_cost(replicas: Iterable[ModelReplica]) -> list[ModelReplica]:
+def by_cost(standing: Iterable[Standing]) -> list[Standing]:
     """Sort replicas by what is lost where they give way, the cheapest first."""
-    youngest = sorted(replicas, key=seniority, reverse=True)
-    return sorted(youngest, key=lambda replica: (not may_yield(replica), replica.priority or 0))
+    youngest = sorted(standing, key=lambda one: seniority(one.replica), reverse=True)
+    return sorted(youngest, key=lambda one: (not one.starting, one.rank or 0))
 
 
-def spared(
-    replicas: Iterable[ModelReplica], claim: Preemptor, spent: Counter[NamespacedName] | None = None
-) -> list[ModelReplica]:
-    """Those that may give way to a claim, of replicas that are sorted by cost.
+class Spared:
+    """Those that may give way to a claim, the cheapest first, while some of them go.
 
-    `spent`: how many of each deployment give way already. One that never was Ready costs its deployment
-    nothing, and comes first.
+    One that never was Ready costs its deployment nothing, and comes first. Made once for all claims that are
+    equal, because thousands may ask for thousands.
     """
-    lower = [replica for replica in replicas if claim.covers(replica)]
-    budgets: dict[NamespacedName, int] = {}
-    for replica in lower:
-        budget = replica.notes.spared if replica.notes else 0
-        budgets[_holder(replica)] = min(budget, budgets.get(_holder(replica), budget))
-    taken, able = Counter(spent or {}), []
-    for replica in lower:
-        if not may_yield(replica):
-            taken[_holder(replica)] += 1
-            if taken[_holder(replica)] > budgets[_holder(replica)]:
-                continue
-        able.append(replica)
-    return able
+
+    def __init__(
+        self, standing: Iterable[Standing], claim: Preemptor, spent: Mapping[NamespacedName, int] = NOTHING
+    ) -> None:
+        """`standing`: sorted by cost. `spent`: how many of each deployment give way already."""
+        self._spent = spent
+        self._lower = [one for one in standing if claim.covers(one)]
+        self._of: dict[NamespacedName, list[Standing]] = defaultdict(list)
+        for one in self._lower:
+            self._of[one.holder].append(one)
+        self._able: dict[NamespacedName, bool] = {}
+        for members in self._of.values():
+            self._settle(members)
+
+    def _settle(self, members: Iterable[Standing]) -> None:
+        """Say who of the members of a deployment may give way."""
+        left = min(one.spared for one in members) - self._spent.get(next(iter(members)).holder, 0)
+        for one in members:
+            self._able[one.name] = one.starting or left > 0
+            left -= not one.starting
+
+    @property
+    def replicas(self) -> list[ModelReplica]:
+        """All of them, by cost."""
+        return [one.replica for one in self._lower if self._able[one.name]]
+
+    def leave(self, gone: Collection[NamespacedName], holders: Iterable[NamespacedName]) -> None:
+        """Take out some that go, of these deployments: `spent` counts them by now."""
+        self._lower = [one for one in self._lower if one.name not in gone]
+        for holder in self._of.keys() & holders:
+            self._of[holder] = [one for one in self._of[holder] if one.name not in gone]
+            if self._of[holder]:
+                self._settle(self._of[holder])
 
 
 class _Trial(Generic[T]):
