@@ -25,7 +25,7 @@ from function.api.fault import Fault, Malformed, shown, shown_type
 from function.api.model import mapping, refuse_twice
 from function.boundary import JsonObject
 from function.catalogue import entry
-from function.cluster.drift import PublishedDevice, is_individual, read_nodes
+from function.cluster.drift import PublishedDevice, PublishedSlice, is_individual, read_nodes
 
 MAX_ATTRIBUTES = 32
 """Of a pool, as the XRD bounds them."""
@@ -132,7 +132,7 @@ def describe(slices: Iterable[JsonObject]) -> Described:
     Raises:
         NothingPublished: when no node's slices are complete.
     """
-    nodes = [node for node in read_nodes(slices).values() if node.by_driver]
+    nodes = [node for node in read_nodes(map(PublishedSlice.read, slices)).values() if node.by_driver]
     if not nodes:
         raise NothingPublished("no node has a complete set of ResourceSlices")
     machines: Counter[str] = Counter()

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
-from function.api.model import mapping, mappings, number
+from function.api.model import mapping, mappings, number, string
 from function.api.names import POOL_LABEL
 from function.api.taints import Taint, read_taints
 from function.boundary import JsonObject
@@ -166,7 +166,7 @@ def drift(
         if mapping(node.get("spec")).get("unschedulable") is True:
             cordoned.add(str(metadata.get("name")))
     devices_by_node, by_devices = {}, rules_by_devices(rules)
-    for name, has in read_nodes(slices).items():
+    for name, has in read_nodes(map(PublishedSlice.read, slices)).items():
         by_driver = {driver: tainted_by(by_devices, devices) for driver, devices in has.by_driver.items()}
         devices_by_node[name] = replace(has, by_driver=by_driver)
     selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
@@ -448,13 +448,22 @@ def _taints_missing(
                 yield Drift(pool, "TaintMissing", text)
 
 
+KINDS = ("type", "profile")
+"""Attributes that tell of what kind a device is."""
+
+
+def kind_of(device: PublishedDevice) -> tuple[str, ...]:
+    """Return of what kind a device is, empty texts where it does not say."""
+    published, driver = device.attributes, device.driver
+    return tuple([string(mapping(_value(published, driver, kind)).get("string")) for kind in KINDS])
+
+
 def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
     """Tell if a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
     attributes = mapping(entry.get("attributes"))
-    for kind in ("type", "profile"):
+    for kind, has in zip(KINDS, kind_of(device), strict=True):
         wants = mapping(attributes[kind]).get("string") if kind in attributes else None
-        has = mapping(_value(device.attributes, device.driver, kind)).get("string") if wants else None
-        if has and wants != has:
+        if wants and has and wants != has:
             return False
     return True
 
@@ -507,38 +516,54 @@ def _shown(typed: JsonObject | None) -> str:
     return ", ".join(f"{kind} {json.dumps(value, sort_keys=True)}" for kind, value in values) or "none"
 
 
-def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
+class PublishedSlice(NamedTuple):
+    """One ResourceSlice."""
+
+    node: str
+    """Empty where it is about more nodes than one."""
+    driver: str
+    pool: str
+    generation: int
+    of: int
+    """Slices of its generation."""
+    devices: tuple[PublishedDevice, ...]
+
+    @classmethod
+    def read(cls, manifest: JsonObject) -> PublishedSlice:
+        """Read one leniently."""
+        spec = mapping(manifest.get("spec"))
+        pool, driver, devices = mapping(spec.get("pool")), string(spec.get("driver")), []
+        for device in mappings(spec.get("devices")):
+            # Before resource.k8s.io/v1 the content of a device was in `basic`.
+            content, name = mapping(device.get("basic")) or device, str(device.get("name"))
+            attributes, capacity = mapping(content.get("attributes")), mapping(content.get("capacity"))
+            taints = read_taints(mappings(content["taints"])) if "taints" in content else ()
+            devices.append(
+                PublishedDevice(driver, name, attributes, capacity, taints, pool=str(pool.get("name")))
+            )
+        generation, of = number(pool.get("generation"), 1), number(pool.get("resourceSliceCount"), 1)
+        node = string(spec.get("nodeName"))
+        return cls(node, driver, str(pool.get("name")), generation, of, tuple(devices))
+
+
+def read_nodes(slices: Iterable[PublishedSlice]) -> dict[str, NodeDevices]:
     """Group ResourceSlices by node and driver, each pool of a driver at its newest generation."""
-    pools: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
-    for content in slices:
-        spec = mapping(content.get("spec"))
-        node, driver = spec.get("nodeName"), spec.get("driver")
-        if isinstance(node, str) and isinstance(driver, str):
-            pools[node, driver, str(mapping(spec.get("pool")).get("name"))].append(spec)
+    pools: dict[tuple[str, str, str], list[PublishedSlice]] = defaultdict(list)
+    for one in slices:
+        if one.node:
+            pools[one.node, one.driver, one.pool].append(one)
     whole: dict[str, dict[str, list[PublishedDevice]]] = defaultdict(lambda: defaultdict(list))
     unknown: dict[str, set[str]] = defaultdict(set)
-    for (node, driver, _), specs in sorted(pools.items()):
+    for (node, driver, _), published in sorted(pools.items()):
         # Slices of an older generation are on their way out: the driver writes all of a pool anew.
-        newest = max(_number(spec, "generation") for spec in specs)
-        current = [spec for spec in specs if _number(spec, "generation") == newest]
+        newest = max(one.generation for one in published)
+        current = [one for one in published if one.generation == newest]
         # A driver says how many slices its pool has: until all are there, none of them is evidence.
-        if len(current) < max(_number(spec, "resourceSliceCount") for spec in current):
+        if len(current) < max(one.of for one in current):
             unknown[node].add(driver)
             continue
-        for spec in current:
-            for device in mappings(spec.get("devices")):
-                # Before resource.k8s.io/v1 the content of a device was in `basic`.
-                content = mapping(device.get("basic")) or device
-                whole[node][driver].append(
-                    PublishedDevice(
-                        driver,
-                        str(device.get("name")),
-                        mapping(content.get("attributes")),
-                        mapping(content.get("capacity")),
-                        taints=read_taints(mappings(content.get("taints"))),
-                        pool=str(mapping(spec.get("pool")).get("name")),
-                    )
-                )
+        for one in current:
+            whole[node][driver] += one.devices
     nodes = {}
     for node in sorted({node for node, _, _ in pools}):
         by_driver = {
@@ -546,8 +571,3 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
         }
         nodes[node] = NodeDevices(node, by_driver, frozenset(unknown[node]))
     return nodes
-
-
-def _number(spec: JsonObject, key: str) -> int:
-    """Return a number of a slice's pool, 1 where it does not say (ResourceSlice of Kubernetes)."""
-    return number(mapping(spec.get("pool")).get(key), 1)

@@ -18,10 +18,11 @@ claims; what they take of a node's CPU and memory is not looked at, as it is not
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from function.api import ModelReplica
 from function.api.declared_cluster import DeclaredPool
@@ -29,56 +30,139 @@ from function.api.devices import MAX_DEVICE_TAINTS
 from function.api.model import KSERVE, condition_of, mapping, mappings, number, plain_of, string
 from function.api.taints import GPU_TOLERATION, Taint, Toleration, read_taints, untolerated
 from function.api.text import counted, listed
-from function.boundary import Document, JsonObject, Request, Resolution, Reuse, Shape, Unreadable, text_at
+from function.boundary import (
+    PACKED,
+    Document,
+    JsonObject,
+    Packed,
+    Request,
+    Resolution,
+    Reuse,
+    Shape,
+    Unreadable,
+    text_at,
+)
+from function.boundary.memo import Memo
 from function.cluster import drift, names
 from function.fail_static import Doubt
 from function.objects import GONE
+
+T = TypeVar("T")
 
 NOT_OBSERVED = "NotObserved"
 NAMED = 3
 """Nodes of a pool that a message names."""
 
 
-class Sighting(NamedTuple):
+class Sighting(NamedTuple, Generic[T]):
     """One object of the cluster, as an Object of a collection saw it."""
 
-    manifest: JsonObject | None
-    """The object when it was read last; None where it was never read."""
+    content: T | None
+    """What is read of the object as it was seen last; None where it was never read."""
     gone: bool
     """Whether the cluster answered that it is not there any more."""
     current: bool
     """Whether the provider still reaches it: otherwise nothing is known since."""
 
 
-_CONTENT: Shape = {
-    "metadata": {
-        **dict.fromkeys(("name", "namespace", "labels", "deletionTimestamp")),
-        "ownerReferences": {"kind": None, "name": None},
-    },
-    "spec": None,
-    "status": {"conditions": None, "allocation": None},
+class SeenNode(NamedTuple):
+    """What is read of a Node."""
+
+    name: str
+    labels: JsonObject
+    fault: str
+    """What keeps pods off it, taints aside; empty where nothing does."""
+    taints: tuple[Taint, ...]
+
+    @classmethod
+    def read(cls, manifest: JsonObject) -> SeenNode:
+        """Read one leniently."""
+        metadata, spec = mapping(manifest.get("metadata")), mapping(manifest.get("spec"))
+        conditions = mappings(mapping(manifest.get("status")).get("conditions"))
+        fault = ""
+        # What kube-scheduler refuses a pod, in the order in which a person would look.
+        if metadata.get("deletionTimestamp"):
+            fault = "is being deleted"
+        elif any(one.get("type") == "Ready" and one.get("status") in _NOT_READY for one in conditions):
+            fault = "is not Ready"
+        elif spec.get("unschedulable") is True:
+            fault = "is cordoned"
+        taints = spec.get("taints")
+        read = _TAINTS.of(taints.key, taints) if isinstance(taints, Packed) else _taints(taints)
+        return cls(string(metadata.get("name")), mapping(metadata.get("labels")), fault, read)
+
+
+def _taints(stated: object) -> tuple[Taint, ...]:
+    return read_taints(mappings(stated.plain() if isinstance(stated, Packed) else stated))
+
+
+_TAINTS: Memo[Packed, tuple[Taint, ...]] = Memo(_taints, 256)
+"""The nodes of a pool have the same taints: those of a whole cluster are read once."""
+_NOT_READY = ("False", "Unknown")
+_CONDITIONS: Shape = dict.fromkeys(("type", "status", "message"))
+_TAINT: Shape = dict.fromkeys(("key", "value", "effect"))
+_NODE: Shape = {
+    "metadata": dict.fromkeys(("name", "labels", "deletionTimestamp")),
+    "spec": {"unschedulable": None, "taints": PACKED},
+    "status": {"conditions": dict.fromkeys(("type", "status"))},
 }
-_SIGHTING: Shape = {
-    "metadata": {"deletionTimestamp": None},
-    "status": {"conditions": None, "atProvider": {"manifest": _CONTENT}},
+_RULE: Shape = {"spec": {"deviceSelector": None, "taint": _TAINT}}
+_CLAIM: Shape = {
+    "metadata": {"ownerReferences": dict.fromkeys(("kind", "name"))},
+    "status": {"allocation": {"devices": {"results": dict.fromkeys(("driver", "pool", "adminAccess"))}}},
 }
 
 
-def read_sighting(document: Document) -> Sighting:
+def _slice(driver: str) -> Shape:
+    """Return what is read of a ResourceSlice of a driver: of a device, what tells its kind (`type_fits`)."""
+    names_of = (*drift.KINDS, *(f"{driver}/{kind}" for kind in drift.KINDS))
+    content: Shape = {"attributes": dict.fromkeys(names_of), "taints": _TAINT}
+    pool: Shape = dict.fromkeys(("name", "generation", "resourceSliceCount"))
+    devices: Shape = {"name": None, "basic": content, **content}
+    return {"spec": {"driver": None, "nodeName": None, "pool": pool, "devices": devices}}
+
+
+_SLICES: Memo[str, Shape] = Memo(_slice, 64)
+"""A cluster has thousands of slices, of few drivers."""
+
+
+def _read(document: Document, shape: Shape, read: Callable[[JsonObject], T]) -> Sighting[T]:
     """Read one Object of a collection. What cannot be read was never read."""
+    seen: Shape = {"conditions": _CONDITIONS, "atProvider": {"manifest": shape}}
     try:
-        plain = document.project(_SIGHTING)
+        plain = document.project({"metadata": {"deletionTimestamp": None}, "status": seen})
     except Unreadable:
         return Sighting(None, gone=False, current=False)
     status = mapping(plain.get("status"))
     manifest = mapping(status.get("atProvider")).get("manifest")
     synced, message = condition_of(status, "Synced")
+    deleted = bool(mapping(plain.get("metadata")).get("deletionTimestamp"))
     return Sighting(
-        manifest if isinstance(manifest, dict) else None,
-        gone=bool(mapping(plain.get("metadata")).get("deletionTimestamp"))
-        or (synced is False and GONE in message),
+        read(manifest) if isinstance(manifest, dict) else None,
+        gone=deleted or (synced is False and GONE in message),
         current=synced is True,
     )
+
+
+def read_node(document: Document) -> Sighting[SeenNode]:
+    """Read what was seen of a Node."""
+    return _read(document, _NODE, SeenNode.read)
+
+
+def read_slice(document: Document) -> Sighting[drift.PublishedSlice]:
+    """Read what was seen of a ResourceSlice."""
+    driver = text_at(document, "status", "atProvider", "manifest", "spec", "driver")
+    return _read(document, _SLICES.of(driver, driver), drift.PublishedSlice.read)
+
+
+def read_rule(document: Document) -> Sighting[JsonObject]:
+    """Read what was seen of a DeviceTaintRule."""
+    return _read(document, _RULE, mapping)
+
+
+def read_claim(document: Document) -> Sighting[JsonObject]:
+    """Read what was seen of a ResourceClaim."""
+    return _read(document, _CLAIM, mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +229,24 @@ def usable_nodes(
     doubt = _doubt(request, names.NODES) or _doubt(request, names.SLICES)
     if doubt is not None:
         return doubt
-    nodes, slices, rules, claims = (
-        [
-            sighting
-            for document in request.required.get(names.REQUIRED[key], ())
-            if not (sighting := reuse.parsed(document, read_sighting)).gone
-        ]
-        for key in (names.NODES, names.SLICES, names.TAINT_RULES, names.CLAIMS)
-    )
-    if not any(node.manifest for node in nodes):
+
+    def seen(key: str, reader: Callable[[Document], Sighting[T]]) -> list[Sighting[T]]:
+        """Return what was seen of a collection, and is not gone."""
+        documents = request.required.get(names.REQUIRED[key], ())
+        return [one for document in documents if not (one := reuse.parsed(document, reader)).gone]
+
+    nodes, slices = seen(names.NODES, read_node), seen(names.SLICES, read_slice)
+    rules, claims = seen(names.TAINT_RULES, read_rule), seen(names.CLAIMS, read_claim)
+    if not any(node.content for node in nodes):
         return Doubt(NOT_OBSERVED, "No node of the cluster could be read")
-    specs = [(sighting, mapping((sighting.manifest or {}).get("spec"))) for sighting in slices]
     unseen = [
         doubt.message
         for key in names.OPTIONAL
         if names.asks_for(request, key) and (doubt := _doubt(request, key))
     ]
-    by_node = drift.read_nodes(sighting.manifest for sighting in slices if sighting.manifest)
-    live = drift.LiveRules(taints=[rule.manifest for rule in rules if rule.manifest and rule.current])
+    published = [one.content for one in slices if one.content is not None]
+    by_node = drift.read_nodes(published)
+    live = drift.LiveRules(taints=[rule.content for rule in rules if rule.content and rule.current])
     by_devices = drift.rules_by_devices(live)
     if by_devices and names.asks_for(request, names.TAINT_RULES):
         by_node = {
@@ -176,10 +260,10 @@ def usable_nodes(
         }
     on_kserve = text_at(request.composite, "spec", "stack") == KSERVE
     inventory = _Inventory(
-        by_node,
-        frozenset(string(spec.get("driver")) for _, spec in specs if not string(spec.get("nodeName"))),
-        frozenset(string(spec.get("nodeName")) for sighting, spec in specs if not sighting.current),
-        all(sighting.manifest for sighting in slices),
+        {name: _NodeKinds.of(has) for name, has in by_node.items()},
+        frozenset(one.driver for one in published if not one.node),
+        frozenset(one.content.node for one in slices if one.content is not None and not one.current),
+        len(published) == len(slices),
         _held_by_others(claims, replicas, by_node, SERVICE_PREFIX if on_kserve else PREFIX)
         if names.asks_for(request, names.CLAIMS) and not _doubt(request, names.CLAIMS)
         else {},
@@ -211,10 +295,32 @@ def _doubt(request: Request, key: str) -> Doubt | None:
     return None
 
 
+class _NodeKinds(NamedTuple):
+    """The devices of a node by driver, for drivers whose slices are all there: one of each kind."""
+
+    by_driver: Mapping[str, Sequence[tuple[drift.PublishedDevice, int]]]
+    """With how many of its kind there are."""
+    unknown: frozenset[str]
+    key: Hashable
+    """Nodes with equal keys have the same devices, as far as anybody here asks."""
+
+    @classmethod
+    def of(cls, has: drift.NodeDevices) -> _NodeKinds:
+        """Group devices of the same kind and the same taints."""
+        by_driver, key = {}, []
+        for driver, devices in has.by_driver.items():
+            kinds: dict[Hashable, list[drift.PublishedDevice]] = defaultdict(list)
+            for device in devices:
+                kinds[drift.kind_of(device), device.taints].append(device)
+            by_driver[driver] = [(of[0], len(of)) for of in kinds.values()]
+            key += [(driver, kind, len(of)) for kind, of in kinds.items()]
+        return cls(by_driver, has.unknown, (frozenset(key), has.unknown))
+
+
 class _Inventory(NamedTuple):
     """The devices of the nodes, as far as they are known."""
 
-    by_node: Mapping[str, drift.NodeDevices]
+    by_node: Mapping[str, _NodeKinds]
     elsewhere: frozenset[str]
     """Drivers that publish devices for other nodes than one: nothing is concluded from what a node lacks."""
     stale: frozenset[str]
@@ -231,7 +337,7 @@ the workloads, and where KServe does."""
 
 
 def _held_by_others(
-    claims: Iterable[Sighting],
+    claims: Iterable[Sighting[JsonObject]],
     replicas: Sequence[ModelReplica] | None,
     by_node: Mapping[str, drift.NodeDevices],
     prefix: int,
@@ -251,7 +357,7 @@ def _held_by_others(
     lengths = {len(beginning) for beginning in ours}
     held: Counter[tuple[str, str]] = Counter()
     for sighting in claims if replicas is not None else ():
-        claim = sighting.manifest or {}
+        claim = sighting.content or {}
         owners = [
             string(owner.get("name")).removeprefix("m-").replace(".", "-")
             for owner in mappings(mapping(claim.get("metadata")).get("ownerReferences"))
@@ -271,26 +377,32 @@ def _held_by_others(
 def _pool(
     pool: DeclaredPool,
     entries: Sequence[JsonObject],
-    nodes: Sequence[Sighting],
+    nodes: Sequence[Sighting[SeenNode]],
     inventory: _Inventory,
 ) -> ObservedPool:
     """Count what can be used of one pool: its nodes that are there, less those of no use now."""
     selector = drift.node_labels_of(pool.name, pool.node_selector)
-    unread = sum(node.manifest is None for node in nodes)
+    unread = sum(node.content is None for node in nodes)
     here = [
-        (string(mapping(node.manifest.get("metadata")).get("name")), node)
+        (node.content, node.current)
         for node in nodes
-        if node.manifest is not None
-        and drift.carries(mapping(mapping(node.manifest.get("metadata")).get("labels")), selector)
+        if node.content is not None and drift.carries(node.content.labels, selector)
     ]
     there = unread + len(here)
     # What was seen before the provider lost the cluster may be over: the node counts.
-    tolerated = _tolerations(pool)
-    faults = {name: _fault(node, tolerated) for name, node in here if node.current}
+    tolerations = _tolerations(pool)
+    repelling: Memo[tuple[Taint, ...], tuple[Taint, ...]] = Memo(
+        lambda taints: untolerated(taints, tolerations)
+    )
+    faults = {}
+    for node, current in here:
+        left = repelling.of(node.taints, node.taints) if current and not node.fault else ()
+        if current:
+            faults[node.name] = f"has the taint {left[0]}" if left else node.fault
     # What a node seems to lack, a slice that is not known may hold.
     unknown = inventory.stale if inventory.complete else faults.keys()
     sound = [name for name, why in faults.items() if not why and name not in unknown]
-    doubtful = unread + sum(not node.current for _, node in here)
+    doubtful = unread + sum(not current for _, current in here)
     # A node that is added may come without the taint, and so may one that is not known.
     whole = len(sound) == sum(not why for why in faults.values()) and not doubtful
     tainted = _tainted(entries, sound, inventory) if whole and not (pool.grows and there < pool.nodes) else ()
@@ -299,9 +411,10 @@ def _pool(
         for entry in entries
         for taints in (dict(tainted).get(string(entry.get("name")), ()),)
     ]
+    lacking: Memo[_NodeKinds | None, str] = Memo(partial(_device_fault, expected, inventory.elsewhere))
     for name in sound:
-        fault = _device_fault(expected, inventory.by_node.get(name), inventory.elsewhere)
-        faults[name] = fault or _taken(expected, name, inventory)
+        has = inventory.by_node.get(name)
+        faults[name] = lacking.of(has and has.key, has) or _taken(expected, name, inventory)
     return ObservedPool(
         name=pool.name,
         declared=pool.nodes,
@@ -326,7 +439,7 @@ def _tainted(
         devices = [
             set(device.taints)
             for has in inventories
-            for device in has.by_driver.get(driver, ())
+            for device, _ in has.by_driver.get(driver, ())
             if drift.type_fits(entry, device)
         ]
         common = set.intersection(*devices) - set(drift.taints_of(entry)) if devices else set()
@@ -355,29 +468,7 @@ def _tolerations(pool: DeclaredPool) -> list[Toleration]:
     return tolerations
 
 
-def _fault(sighting: Sighting, tolerations: Sequence[Toleration]) -> str:
-    """Say why no new pod of ours can use a node, its devices aside; "" where nothing says so."""
-    node = sighting.manifest or {}
-    metadata, spec = mapping(node.get("metadata")), mapping(node.get("spec"))
-    # What kube-scheduler refuses a pod, in the order in which a person would look.
-    if metadata.get("deletionTimestamp"):
-        return "is being deleted"
-    if any(
-        condition.get("type") == "Ready" and condition.get("status") in ("False", "Unknown")
-        for condition in mappings(mapping(node.get("status")).get("conditions"))
-    ):
-        return "is not Ready"
-    if spec.get("unschedulable") is True:
-        return "is cordoned"
-    repelling = untolerated(read_taints(mappings(spec.get("taints"))), tolerations)
-    if repelling:
-        return f"has the taint {repelling[0]}"
-    return ""
-
-
-def _device_fault(
-    entries: Sequence[JsonObject], has: drift.NodeDevices | None, elsewhere: frozenset[str]
-) -> str:
+def _device_fault(entries: Sequence[JsonObject], elsewhere: frozenset[str], has: _NodeKinds | None) -> str:
     """Say which devices of the class a node lacks, "" where it has all of them or that is not known."""
     claimed = [entry for entry in entries if entry.get("claim", "DRA") == "DRA"]
     wanted: Counter[str] = Counter()
@@ -388,14 +479,19 @@ def _device_fault(
             continue  # A slice of another kind, or one that is not seen, may have what this node lacks.
         if has is None or driver not in has.by_driver:
             return f"has no ResourceSlice of {driver}"
-        devices, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]
+        kinds, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]
+        devices = [device for device, _ in kinds]
         anywhere = {taint for entry in of_driver for taint in drift.taints_of(entry)}
-        able = sum(not device.unexpected(anywhere) for device in devices)
+        able = sum(of_kind for device, of_kind in kinds if not device.unexpected(anywhere))
         if able < wanted[driver]:
             return _short(driver, able, wanted[driver], drift.first_taint(devices, anywhere))
         for entry in of_driver:
             count, expected = number(entry.get("count"), 1), drift.taints_of(entry)
-            fitting = sum(drift.type_fits(entry, one) and not one.unexpected(expected) for one in devices)
+            fitting = sum(
+                of_kind
+                for device, of_kind in kinds
+                if drift.type_fits(entry, device) and not device.unexpected(expected)
+            )
             if fitting < count:
                 what = string(entry.get("name")) or driver
                 return _short(what, fitting, count, drift.first_taint(devices, expected))

@@ -384,7 +384,7 @@ def test_each_that_preempts_adds_the_steps_of_a_packing(number: int, monkeypatch
     monkeypatch.setattr(preemption, "Budget", lambda steps: made.append(steps) or budget(steps))
     waiting = [preempting(f"w{index}") for index in range(number)]
     arbitrated({"p": 1, "q": 1}, [replica("a"), replica("b"), *waiting])
-    assert made == [PACKING * (1 + number)]
+    assert made == [PACKING * (1 + number), preemption.LOOKS]
 
 
 # The same by trying every choice, without a ledger.
