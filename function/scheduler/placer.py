@@ -30,7 +30,7 @@ from function.scheduler.ledger import Capacities, Ledger, Rooms, may_yield
 from function.scheduler.matcher import Matcher
 from function.scheduler.memo import EasySearches, HardSearches, PlacementMemo, Scored
 from function.scheduler.outcomes import Placed
-from function.scheduler.preemption import Preemptor, Spared, Standing, by_cost, fewest
+from function.scheduler.preemption import Preemptor, Spared, StandingReplica, by_cost, fewest
 from function.scheduler.quota import QuotaHolding
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.scores import scores
@@ -354,7 +354,7 @@ class Placer:
         """Those on some pools of a cluster that may give way; the same for the whole pass."""
         if (cluster.name, pools) not in self._able:
             near = (other for other in self.ledger.living(cluster.name) if pools.intersection(other.nodes))
-            self._able[cluster.name, pools] = Spared(by_cost(map(Standing.of, near)), claim).replicas
+            self._able[cluster.name, pools] = Spared(by_cost(map(StandingReplica.of, near)), claim).replicas
         return self._able[cluster.name, pools]
 
     def take(self, candidate: Candidate) -> None:

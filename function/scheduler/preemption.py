@@ -76,7 +76,7 @@ class Arbitration:
     """How each replica that a guarantee covers stands to it; None where that is not known."""
 
 
-class Standing(NamedTuple):
+class StandingReplica(NamedTuple):
     """A replica that others might have give way, as its notes say: read once, however many of them ask."""
 
     replica: ModelReplica
@@ -91,7 +91,7 @@ class Standing(NamedTuple):
     """Whether it never was Ready."""
 
     @classmethod
-    def of(cls, replica: ModelReplica) -> Standing:
+    def of(cls, replica: ModelReplica) -> StandingReplica:
         """Read one."""
         notes, starting = replica.notes or PriorityNotes(), may_yield(replica)
         rank = notes.rank if replica.whole else None
@@ -118,7 +118,7 @@ class Preemptor(NamedTuple):
         reclaims = share.reclaims and not share.borrowed
         return cls(_holder(replica), LOWEST if reclaims else value, share.quotas, reclaims)
 
-    def covers(self, other: Standing) -> bool:
+    def covers(self, other: StandingReplica) -> bool:
         """Tell whether another replica may give way to it, budgets aside."""
         if self.value is None or other.rank is None or other.rank >= self.value:
             return False
@@ -205,7 +205,7 @@ class _Cluster:
 
     def __init__(self, ledger: Ledger, cluster: str) -> None:
         """Give those who cannot be asked to leave what they hold."""
-        living = [Standing.of(replica) for replica in ledger.living(cluster)]
+        living = [StandingReplica.of(replica) for replica in ledger.living(cluster)]
         self._ledger, self._cluster = ledger, cluster
         watched = [key for key in ledger.overcommitted_pools() if key[0] == cluster]
         self._rooms = Rooms(ledger, {key: ledger.initial(*key) for key in watched})
@@ -255,7 +255,7 @@ class _Cluster:
                 return None
 
         way = fewest(self._able(replica), self._ledger.demands, look, outcome)
-        gone = [Standing.of(other) for other in way[1]] if way is not None else []
+        gone = [StandingReplica.of(other) for other in way[1]] if way is not None else []
         for other in gone:
             self._rooms.occupy(self._cluster, other.replica, -1)
             self._spent[other.holder] += 1
@@ -291,7 +291,7 @@ def _holder(replica: ModelReplica) -> NamespacedName:
     return (replica.namespace, replica.deployment)
 
 
-def by_cost(standing: Iterable[Standing]) -> list[Standing]:
+def by_cost(standing: Iterable[StandingReplica]) -> list[StandingReplica]:
     """Sort replicas by what is lost where they give way, the cheapest first."""
     youngest = sorted(standing, key=lambda one: seniority(one.replica), reverse=True)
     return sorted(youngest, key=lambda one: (not one.starting, one.rank or 0))
@@ -305,19 +305,22 @@ class Spared:
     """
 
     def __init__(
-        self, standing: Iterable[Standing], claim: Preemptor, spent: Mapping[NamespacedName, int] = NOTHING
+        self,
+        standing: Iterable[StandingReplica],
+        claim: Preemptor,
+        spent: Mapping[NamespacedName, int] = NOTHING,
     ) -> None:
         """`standing`: sorted by cost. `spent`: how many of each deployment give way already."""
         self._spent = spent
         self._lower = [one for one in standing if claim.covers(one)]
-        self._of: dict[NamespacedName, list[Standing]] = defaultdict(list)
+        self._of: dict[NamespacedName, list[StandingReplica]] = defaultdict(list)
         for one in self._lower:
             self._of[one.holder].append(one)
         self._able: dict[NamespacedName, bool] = {}
         for members in self._of.values():
             self._settle(members)
 
-    def _settle(self, members: Iterable[Standing]) -> None:
+    def _settle(self, members: Iterable[StandingReplica]) -> None:
         """Say who of the members of a deployment may give way."""
         left = min(one.spared for one in members) - self._spent.get(next(iter(members)).holder, 0)
         for one in members:

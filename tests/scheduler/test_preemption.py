@@ -628,7 +628,7 @@ def test_each_that_stands_is_asked_once_for_all_claims_that_are_equal(
     """A hundred that preempt among 2,900 took two seconds of every call, 1,500 among 1,500 sixteen."""
     asked, covers = Counter[str](), preemption.Preemptor.covers
 
-    def counting(claim: preemption.Preemptor, other: preemption.Standing) -> bool:
+    def counting(claim: preemption.Preemptor, other: preemption.StandingReplica) -> bool:
         asked[other.replica.name] += 1
         return covers(claim, other)
 
