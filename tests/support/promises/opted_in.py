@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
+from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, SchedulerConfig
 from function.api.inputs import Quota
 from function.api.replica import parse
 from function.boundary import PlainDocument
@@ -94,7 +95,10 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     own_replicas = [
         document.plain for document in read_facts.read(world).own_replicas if not document.terminating
     ]
-    parent = with_defaults(ModelDeployment.parse(world.deployment), SchedulerConfig.parse(world.input or {}))
+    settings = SchedulerConfig()
+    with suppress(Malformed):  # Of an input that cannot be read, the defaults hold.
+        settings = SchedulerConfig.parse(world.input or {})
+    parent = with_defaults(ModelDeployment.parse(world.deployment), settings)
     seen = state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
