@@ -1,4 +1,4 @@
-"""Large dumps are read block by block: as PyYAML reads them, or it is left to PyYAML."""
+"""Large dumps are read by a quicker parser: what it answers, the slow one answers too, or it is not asked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import yaml
 from hypothesis import given, strategies as st
 
 from function.cli.bad_input import BadInput
-from function.cli.worlds import blocks, parsing
+from function.cli.worlds import parsing
 from tests.cli.command import run, write
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ODD = (
@@ -126,7 +125,7 @@ _line = st.one_of(
     st.builds("{}{}".format, st.sampled_from(("- ", "  - ", "- - ", "  ", "")), _value),
     st.sampled_from(("---", "...", "", "# a comment", "%YAML 1.1", "--- # x")),
 )
-_documents = st.lists(_line, min_size=1, max_size=6).map(lambda lines: "\n".join([*lines, ""]))
+_documents = st.lists(_line, min_size=1, max_size=6).map("\n".join)
 
 
 def _slowly(text: str) -> str | None:
@@ -137,7 +136,7 @@ def _slowly(text: str) -> str | None:
 
 
 def _quickly(text: str) -> str | None:
-    read = blocks.documents_of(text, parsing._loaded)
+    read = parsing.read_quickly(text)
     return None if read is None else repr(read)
 
 
@@ -160,67 +159,27 @@ def test_every_odd_value_is_read_as_slowly_wherever_it_stands(form: str, value: 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("1: x\n", "a key must be a text, and the message has its line"),
-        ("yes: x\n", "a key that is a truth"),
+        ("a: yes\n", "a truth for 1.1 and a text for 1.2"),
+        ("a: 010\n", "eight for 1.1"),
+        ("a: 1_000\n", "a number for 1.1"),
+        ("a: 12:30\n", "a number of seconds for 1.1"),
+        ("1: x\n", "a key must be a text, and the other reader says so"),
         ("a: &x 1\nb: *x\n", "aliases are counted by the other reader"),
         ("a: !!binary aGk=\n", "tags are refused by the other reader"),
-        ("<<: {a: 1}\n", "merges are a matter of the other reader"),
+        ("<<: {a: 1}\n", "merges are a matter of 1.1"),
         ("a: 1\na: 2\n", "a key that is given twice has a message with its line"),
-        ("a: 1\n# b\nc: 2\n", "a comment may stand at any column"),
-        ("a: 'x\ny: 1'\n", "a text in quotes may go on anywhere"),
-        ("a:\n    b: 1\n  c: 2\n", "an entry that stands less deep than its siblings"),
-        ("a: {b: 1}\n", "a map in flow style may go on anywhere"),
-        ("a:\n- b: 1\n...\n", "a marker between documents"),
-        ("a: 1", "the last line has no end"),
-        ("a: x\u0085b: 2\n", "a line end of another kind"),
-        ("a: b: c\n", "two keys in one line have a message"),
         ("a: [\n", "a text that is no YAML has a message with its line"),
     ],
 )
 def test_doubt_is_left_to_the_reader_with_messages(text: str, reason: str) -> None:
-    assert blocks.documents_of(text, parsing._loaded) is None, reason
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "reason"),
-    [
-        ("a: yes\nb: 010\nc: 12:30\n", {"a": True, "b": 8, "c": 750}, "scalars are PyYAML's"),
-        ("a: |\n  x\n\n  y\nb: 1\n", {"a": "x\n\ny\n", "b": 1}, "a literal text is read by itself"),
-        ("a: |+\n  x\n\nb: 1\n", {"a": "x\n\n", "b": 1}, "with the line ends that belong to it"),
-        ("- k: |2\n     x\n", [{"k": " x\n"}], "and the column that it is counted from"),
-        ("a: b c\n  d\nb: 'x\n\n  y'\n", {"a": "b c d", "b": "x\ny"}, "folded texts likewise"),
-        ("- - a: 1\n    b: 2\n  - c\n-   d:\n    - e\n", [[{"a": 1, "b": 2}, "c"], {"d": ["e"]}], "nesting"),
-        ("a:\nb:\n- c\nd:\n  - e\n", {"a": None, "b": ["c"], "d": ["e"]}, "lists at the column of a key"),
-        ('f:spec:\n  .: {}\n  k:{"a":"b"}: []\n', {"f:spec": {".": {}, 'k:{"a":"b"}': []}}, "managedFields"),
-        ("a: x #y\n", {"a": "x"}, "a comment behind a value"),
-    ],
-)
-def test_what_is_ordinary_is_read_block_by_block(text: str, value: object, reason: str) -> None:
-    assert blocks.documents_of(text, parsing._loaded) == [value], reason
-
-
-def test_what_is_written_twice_is_read_once() -> None:
-    """PyYAML is asked about what is new: as often for forty clusters as for two."""
-    asked: list[str] = []
-
-    def read(text: str) -> list[object]:
-        asked.append(text)
-        return [*parsing._loaded(text)]
-
-    def asked_for(size: int) -> int:
-        asked.clear()
-        fleet = [build.cluster(f"cluster-{at}", [build.pool("h100", 4)]) for at in range(size)]
-        assert blocks.documents_of(yaml.safe_dump_all(fleet), read) == fleet
-        return len(asked)
-
-    assert asked_for(2) == asked_for(40) > 0
+    assert parsing.read_quickly(text) is None, reason
 
 
 def test_an_ordinary_dump_is_read_quickly() -> None:
     objects = [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
     objects[0]["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {'k:{"type":"Ready"}': {".": {}}}}}]
     text = yaml.safe_dump_all(objects)
-    assert blocks.documents_of(text, parsing._loaded) == objects
+    assert parsing.read_quickly(text) == objects
 
 
 def test_a_large_file_gives_the_same_answer_with_either_reader(
@@ -230,12 +189,6 @@ def test_a_large_file_gives_the_same_answer_with_either_reader(
         tmp_path / "fleet.yaml", [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
     )
     slowly = run("plan", fleet)
-    read = parsing._loaded
-
-    def read_a_part(text: str) -> Iterator[object]:
-        assert "ModelDeployment" not in text
-        return read(text)
-
     monkeypatch.setattr(parsing, "LARGE", 0)
-    monkeypatch.setattr(parsing, "_loaded", read_a_part)
+    monkeypatch.setattr(parsing, "_loaded", lambda text: pytest.fail(f"read slowly: {text[:80]}"))
     assert run("plan", fleet).out == slowly.out

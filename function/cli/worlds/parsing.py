@@ -2,7 +2,7 @@
 
 Kubernetes reads YAML 1.1 by way of JSON: keys are texts, a key stands once, times stay texts, NaN and
 infinity do not exist. PyYAML differs in each of these, so its loader is adjusted below. JSON is parsed as
-JSON, and a large dump block by block where that is sure to read the same (`worlds.blocks`).
+JSON, and a large dump by a parser in Rust where both are sure to read the same (`read_quickly`).
 
 Refused before it is parsed, or while: nesting deeper than any object has, aliases that stand for far more
 values than are written, and integers that Python would take minutes to read. Each message has a line
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from function.cli.bad_input import BadInput
-from function.cli.worlds.blocks import documents_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,8 +62,56 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+# Large dumps of YAML, read by a parser in Rust.
+#
+# `ryaml` has a translation of the same scanner and parser in C that PyYAML has, so that both take and refuse
+# the same texts, and both refuse the same nesting. They differ in which plain scalars are numbers and truths
+# (YAML 1.2 against 1.1), in tags, in merges, and in keys that are no texts. A text that may have any of these
+# is left to PyYAML, as is one that is refused: its messages have lines.
+
 LARGE = 100_000
 """Characters from which a text is read quickly where it can be. Smaller ones are read at once anyway."""
+_DIGITS = r"[0-9][0-9_]*"
+_NO_TEXT = r"(?:[-+]?[0-9][0-9.]*|(?i:true|false|null)|~)"
+_UNLIKE = (
+    r"[-+]?0[0-9_]+(?:\.[0-9_]*)?",  # Octal for 1.1, a text or decimal for 1.2.
+    r"[-+]?0[xXoObB][0-9a-fA-F_]+",
+    rf"[-+]?(?:{_DIGITS})?\.?[0-9]*_[0-9_.]*(?:[eE][-+]?[0-9]+)?",
+    rf"[-+]?(?:{_DIGITS}\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+",  # 1e3 is a text for 1.1.
+    rf"[-+]?{_DIGITS}(?::[0-9_]+)+(?:\.[0-9_]*)?",  # A time is a number of seconds for 1.1.
+    r"[-+]?\.[0-9_]+|[-+]?[0-9]+\.|\+[0-9][0-9.]*|-0",
+    r"[-+]?[0-9]{19,}(?:\.[0-9]*)?",
+    r"[-+]?\.?(?i:inf|infinity|nan)|(?i:yes|no|on|off)|=|<<",
+    rf"{_NO_TEXT}(?=:)|\?.*",  # Keys that are no texts, or no scalars.
+    r"[&*][0-9A-Za-z_-].*",
+)
+_DOUBT = re.compile(rf"(?:.*[\"']:)?(?:{'|'.join(_UNLIKE)})(?:[:#].*)?")
+"""A word of a text that the two readers may take differently. More is found: prose has a `no` too."""
+_SHAPE = re.compile(
+    r"(?<![^\s\[{,]):(?![^\s\]},])|(?:^|[-:?,\[{])[ \t]*!|^%"
+    rf"|(?:^|[{{,])[ \t]*{_NO_TEXT}[ \t]*(?:[,}}#]|$)",
+    re.MULTILINE,
+)
+"""A key that is empty, a tag, a directive, or what may be a key of {1, 2}."""
+_FLOW = str.maketrans(dict.fromkeys("[]{},", " "))
+
+
+def read_quickly(text: str) -> list[object] | None:
+    """Read a text as `_loaded` would; None where that is in doubt, or where ryaml is not installed."""
+    try:
+        from ryaml import loads_all  # type: ignore[attr-defined]  # noqa: PLC0415 - only for a large text
+    except ModuleNotFoundError:
+        return None
+    lines = "\n".join(dict.fromkeys(text.split("\n")))  # A dump repeats itself.
+    words = dict.fromkeys(lines.translate(_FLOW).split())
+    if any(map(_DOUBT.fullmatch, words)) or _SHAPE.search(lines):
+        return None
+    try:
+        documents = loads_all(text)
+    except ValueError:  # Its own error among them.
+        return None
+    # A text of comments only: no document for the one, an empty one for the other.
+    return documents if isinstance(documents, list) and None not in documents else None
 
 
 def parse_documents(name: str, text: str) -> Iterator[object]:
@@ -79,7 +126,7 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
                 yield from _json_documents(text)
                 return
         _refuse_compact_lists(text)
-        quickly = documents_of(text, _loaded) if len(text) > LARGE else None
+        quickly = read_quickly(text) if len(text) > LARGE else None
         yield from _loaded(text) if quickly is None else quickly
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: {_with_cause(_explained(error, text), text)}") from None
