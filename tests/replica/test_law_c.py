@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -13,7 +14,8 @@ from function import dispatch, wire
 from function.api.model import mapping
 from function.boundary.memory import Memory, Session
 from function.fail_static import base_of
-from function.replica import names
+from function.objects import ObjectIdentity, ObservedObject
+from function.replica import names, state
 from tests.fuzz.mutate import mutated
 from tests.replica import generate
 from tests.replica.build import (
@@ -308,6 +310,101 @@ def test_what_an_earlier_step_desires_is_left_to_it(level: str, *, settled: bool
     for key in ("epp", "model-serving-main"):
         assert answer.desired.get(key) in (None, theirs)
     assert "model-route" in answer.desired
+
+
+THERE = ObservedObject(remote={}, ready=True)
+ABSENT, UNREADY, DELETED = (
+    ObservedObject(),
+    ObservedObject(remote={}, ready=False),
+    ObservedObject(remote={}, ready=True, leaving=True),
+)
+AT_REST = state.EngineState("a", 1, *(True, True, True), 1, 1, 1, up_to_date=True)
+STARTING = state.EngineState("a", 1, *(True, True, False), 1, 0, 1)
+OF_A, OF_B = "model-serving-a", "model-serving-b"
+WANTED = {OF_A: THERE}
+ROUTE, ROUTED = "model-route", {"epp": THERE, "model-route.0badcafe": THERE}
+
+
+def held(name: str, namespace: str = "") -> ObservedObject:
+    return ObservedObject(identity=ObjectIdentity("", "x", namespace, name), remote={})
+
+
+class Unwanted(NamedTuple):
+    """Observed objects that nothing wants any more, beside those that are wanted."""
+
+    reason: str
+    unwanted: tuple[str, ...]
+    wanted: dict[str, ObservedObject]
+    stays: bool
+    states: tuple[state.EngineState, ...] = (AT_REST,)
+    stack: str = "Standard"
+
+
+UNWANTED = (
+    Unwanted("what cannot be read is doubt", ("thing",), WANTED, stays=True),
+    Unwanted("an engine that is gone takes its workload with it", (OF_B,), WANTED, stays=False),
+    Unwanted("its successor takes requests", (OF_A,), {f"{OF_A}.0badcafe": THERE}, stays=False),
+    Unwanted("its successor takes none", (OF_A,), {f"{OF_A}.0badcafe": THERE}, True, (STARTING,)),
+    Unwanted("its successor is not there", (OF_A,), {f"{OF_A}.0badcafe": ABSENT}, stays=True),
+    Unwanted("its successor is being deleted", (OF_A,), {f"{OF_A}.0badcafe": DELETED}, stays=True),
+    Unwanted("a service whose engines take requests elsewhere", ("model-serving",), WANTED, stays=False),
+    Unwanted("a service, and none takes its place yet", ("model-serving",), WANTED, True, (STARTING,)),
+    Unwanted("a claim that every pod has left", ("resource-claim-a-leader",), WANTED, stays=False),
+    Unwanted("a claim that pods may have", ("resource-claim-a-leader",), WANTED, True, (STARTING,)),
+    Unwanted(
+        "a claim whose successor is not there",
+        ("resource-claim-a-leader",),
+        WANTED | {"resource-claim-a-leader.0badcafe": ABSENT},
+        stays=True,
+    ),
+    Unwanted("a claim of another engine", ("resource-claim-b-leader",), WANTED, False, (STARTING,)),
+    Unwanted(
+        "one service has the pods of every engine",
+        ("resource-claim-b-leader",),
+        {"model-serving": THERE},
+        True,
+        (STARTING,),
+        "KServe",
+    ),
+    Unwanted("a Secret that no pod refers to", ("secret-s",), WANTED, stays=False),
+    Unwanted("a Secret that pods may refer to", ("secret-s",), WANTED, True, (STARTING,)),
+    Unwanted("a Secret, and two workloads run", ("secret-s", OF_A), {f"{OF_A}.0badcafe": ABSENT}, stays=True),
+    Unwanted("a route whose successor works", (ROUTE,), WANTED | ROUTED, stays=False),
+    Unwanted("a route whose successor has no picker", (ROUTE,), {"model-route.0badcafe": THERE}, stays=True),
+    Unwanted("the picker is not Ready", (ROUTE,), WANTED | ROUTED | {"epp": UNREADY}, stays=True),
+    Unwanted("the picker is not there", (ROUTE,), WANTED | ROUTED | {"epp": ABSENT}, stays=True),
+    Unwanted("no route of a stack without any", (ROUTE,), {"model-serving": THERE}, stays=True),
+    Unwanted(
+        "a pool that is not there takes no requests",
+        (ROUTE,),
+        WANTED | ROUTED | {"inference-pool.0badcafe": ABSENT},
+        stays=True,
+    ),
+    Unwanted("a budget holds nothing that runs", ("budget-a",), WANTED, False, (STARTING,)),
+    Unwanted("nor do seen pods", ("pods-a",), {"pods-a.0badcafe": ABSENT}, False, (STARTING,)),
+    Unwanted("nor do workloads of KServe", ("see-serving-a",), {"see-serving-a.0badcafe": ABSENT}, False),
+    Unwanted("a namespace with something wanted", ("namespace",), {OF_A: held("a", "n")}, stays=True),
+    Unwanted("an empty namespace", ("namespace",), {OF_A: held("a", "other")}, stays=False),
+    Unwanted(
+        "a namespace with a Secret that stays",
+        ("namespace", "secret-s"),
+        WANTED,
+        True,
+        (STARTING,),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNWANTED, ids=[case.reason for case in UNWANTED])
+def test_what_nothing_wants_stays_until_nothing_that_runs_needs_it(case: Unwanted) -> None:
+    """The rules one by one; of two keys, the first is the one that the case is about."""
+    kept = dict.fromkeys(case.unwanted, held("s", "n")) | {"namespace": held("n")}
+    cluster = SimpleNamespace(spec=SimpleNamespace(stack=case.stack))
+    observed = {key: kept[key] for key in case.unwanted} | case.wanted
+    snapshot = SimpleNamespace(observed=observed, cluster=cluster)
+    states = {one.name: one for one in case.states}
+    remaining = state.remaining(snapshot, case.wanted, states)
+    assert (case.unwanted[0] in remaining) is case.stays, case.reason
 
 
 def test_a_pool_that_leaves_the_declaration_restarts_no_pod() -> None:

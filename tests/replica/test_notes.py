@@ -143,6 +143,7 @@ DONE = {
     "conditions": [],
 }
 LATE = [{"type": "Progressing", "status": "False", "reason": state.STALLED, "message": "too slow"}]
+NO_TIMES = "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
 NOT_YET = "its controller has not reported on this spec yet"
 
 
@@ -152,6 +153,7 @@ class Seen(NamedTuple):
     reason: str
     expected: dict[str, Any]
     status: dict[str, Any] = DONE
+    was_updated: bool = False
     more: dict[str, Any] = {}  # noqa: RUF012  # Never changed.
 
 
@@ -197,6 +199,12 @@ SEEN = (
     ),
     Seen("it was not applied yet", UNSEEN, more={"pending": True}),
     Seen("it could not be applied", UNSEEN | {"fault": "no"}, more={"synced": False, "synced_message": "no"}),
+    Seen(
+        "what was applied before still is, though the provider fails",
+        AT_REST | {"fault": "no"},
+        was_updated=True,
+        more={"synced": False, "synced_message": "no"},
+    ),
     Seen("not Ready", AT_REST | {"ready": False, "in_use": False}, more={"ready": False}),
 )
 
@@ -206,11 +214,26 @@ def test_what_is_known_of_an_engine(case: Seen) -> None:
     remote = {"metadata": {"generation": 1}, "spec": SPEC, "status": case.status}
     fields = {"manifest": {"spec": SPEC}, "remote": remote, "ready": True} | case.more
     workload = ObservedObject(identity=ObjectIdentity("apps", "Deployment", "ns", "m"), **fields)
-    engine = state.engine_state("main", 2, KEY, workload.manifest, {KEY: workload}, was_updated=False)
+    engine = state.engine_state(
+        "main", 2, KEY, workload.manifest, {KEY: workload}, was_updated=case.was_updated
+    )
     assert {name: getattr(engine, name) for name in case.expected} == case.expected, case.reason
-    (observed,) = state.observed_states({KEY: workload}, was_updated=False)
+    (observed,) = state.observed_states({KEY: workload}, was_updated=case.was_updated)
     assert observed == engine, "the copies that it asks for are those of its own manifest"
+    assert state.replicas_of({"spec": {}}) == 1, "as Kubernetes takes it"
     absent = state.engine_state("main", 2, f"{KEY}-standalone", {}, {KEY: workload}, was_updated=False)
     assert absent == state.EngineState("main", 2, False, engine.ready, False, 0, 0, 0), (
         "what it supersedes serves on"
     )
+
+
+@pytest.mark.parametrize(("was_updated", "fault"), [(True, ""), (False, NO_TIMES)])
+def test_a_gang_without_times_is_believed_once_and_else_said_to_be_unknown(
+    was_updated: bool,  # noqa: FBT001
+    fault: str,
+) -> None:
+    status = {"readyReplicas": 2, "updatedReplicas": 2, "replicas": 2}
+    remote = {"metadata": {"generation": 2}, "spec": SPEC, "status": status}
+    workload = ObservedObject(identity=GANG, manifest={"spec": SPEC}, remote=remote, ready=True)
+    (engine,) = state.observed_states({KEY: workload}, was_updated=was_updated)
+    assert (engine.available, engine.updated, engine.fault) == (2, 2 if was_updated else 0, fault)
