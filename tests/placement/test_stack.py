@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from function.api.reasons import Reason, Rejection
+from function.scheduler.filters import StackExpresses
 from tests.support import build
 from tests.support.cases import Case, ask, one, single
+from tests.support.scarce import decide
+from tests.support.world import World
 
 Plain = dict[str, Any]
 GPU = build.request("gpu", 1)
@@ -41,6 +45,22 @@ def labelled(replicas: int = 1, key: str = "team") -> Plain:
     [member] = made["spec"]["template"]["spec"]["engines"][0]["members"]
     member["template"]["metadata"] = {"labels": {key: "ml"}}
     return made
+
+
+def disaggregated(*phases: str) -> Plain:
+    """Return a deployment of an engine for each of these phases."""
+    engines = [
+        {**build.engine(f"engine-{at}", [build.member(devices=[GPU])]), "phase": phase}
+        for at, phase in enumerate(phases)
+    ]
+    made = asked(uri="hf://org/model", engines=engines)
+    made["spec"]["template"]["spec"]["serving"]["mode"] = "PrefillDecode"
+    return made
+
+
+def adapting() -> Plain:
+    """Return a deployment with room for adapters."""
+    return asked(uri="hf://org/model", engines=[{**single(GPU), "adapters": {"slots": 1}}])
 
 
 STANDARD = one("z", pools=[build.pool("p0", 4)])
@@ -79,6 +99,20 @@ CASES = [
         [],
         {"z": "StackCannotExpress"},
     ),
+    Case(
+        "engines are one for each phase",
+        [on_kserve("a")],
+        disaggregated("Prefill", "Decode"),
+        ["a"],
+    ),
+    Case(
+        "and no phase twice",
+        [on_kserve("a")],
+        disaggregated("Decode", "Decode"),
+        [],
+        {"a": "StackCannotExpress"},
+    ),
+    Case("adapters have no loader there", [on_kserve("a")], adapting(), [], {"a": "StackCannotExpress"}),
     Case("another shape that can be expressed is taken", [on_kserve("a")], shaped(TWO, ONE), ["a/small"]),
     Case("the first shape is taken where it can be", [on_kserve("a"), STANDARD], shaped(TWO, ONE), ["z"]),
     Case(
@@ -94,6 +128,19 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_stacks(case: Case) -> None:
     case.check()
+
+
+def test_what_is_in_the_way_is_told_by_shape() -> None:
+    """By the rejection of a shape, and for the digest of what a decision was made of."""
+    inputs = decide(World(shaped(TWO, ONE), [on_kserve("a")])).inputs
+    stacks = StackExpresses.of(inputs)
+    assert stacks is not None
+    text = "KServe: a Unified replica is one engine, this one has 2"
+    shapes = {shape.name: shape for shape in inputs.deployment.shapes}
+    (cluster,) = inputs.fleet.clusters.values()
+    rejections = {name: stacks.reject_shape(shape, cluster) for name, shape in shapes.items()}
+    assert rejections == {"": Rejection(Reason.StackCannotExpress, detail=text), "small": None}
+    assert stacks.facts == (f" {text}",)
 
 
 def test_pods_that_cannot_be_read_are_no_obstacle() -> None:

@@ -265,6 +265,35 @@ CASES = [
         AT,
     ),
     Case(
+        "of two constraints that it would break the first is told",
+        ask(
+            3,
+            placement={"topologySpread": [{**SPREAD, "topologyKey": key} for key in ("zone", "rack", "row")]},
+        ),
+        clusters(
+            a={"nodes": 9, "labels": {"zone": "x", "rack": "x", "row": "x"}},
+            b={"nodes": 0, "labels": {"zone": "x", "rack": "y", "row": "y"}},
+        ),
+        {
+            "a": Rejection(
+                Reason.TopologySpread, detail="rack: x would be 3 ahead of y (0); maxSkew 1", needs=3, total=1
+            ),
+            "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
+        },
+        AT,
+    ),
+    Case(
+        "what stands at the end is told, not what stood when it was refused first",
+        ask(6, placement={"topologySpread": [SPREAD]}),
+        clusters(a={"nodes": 9, "labels": {"zone": "x"}}, b={"nodes": 2, "labels": {"zone": "y"}}),
+        {
+            "a": Rejection(
+                Reason.TopologySpread, detail="zone: x would be 2 ahead of y (2); maxSkew 1", needs=2, total=1
+            ),
+            "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=2),
+        },
+    ),
+    Case(
         "a cluster in no domain",
         ask(placement={"topologySpread": [SPREAD]}),
         clusters(a=9),

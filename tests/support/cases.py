@@ -123,6 +123,7 @@ class Case:
         answer = self.answer()
         assert where(answer) == sorted(self.on), (self.reason, answer.conditions)
         decision = answer.decision
+        assert decision is not None or not self.why, (self.reason, answer.conditions)
         if decision is not None:
             reasons = {name: rejection.reason.name for name, rejection in decision.rejections.items()}
             assert {name: reasons.get(name, "") for name in self.why} == self.why, self.reason
