@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.worst_kinds import Case, others
+from bench.worst_kinds import Case, others, stored
 from function.runner import Function
 from tests.cluster import build as clusters_of
 from tests.replica import build as replicas
@@ -271,12 +271,12 @@ def services() -> Iterator[Case]:
     labels = {f"l{at}": "x" * 60 for at in range(16)}
     groups = [routing.group(weight=at + 1, priority=at, **labels) for at in range(16)]
     made = routing.service(*groups)
-    endpoints = [routing.endpoint(f"e-{at:04}", labels=labels) for at in range(500)]
+    endpoints = [stored(routing.endpoint(f"e-{at:04}", labels=labels)) for at in range(2_000)]
     required = {f"endpoints-{at}": endpoints for at in range(16)}
     usual = AnyRequest(routing.service(), {}, {"endpoints-0": endpoints[:2]}, routing.INPUT)
     size = len(json.dumps(made))
     call = AnyRequest(made, {}, required, routing.INPUT)
-    yield Case("ModelService", "16 selectors, 500 endpoints of each", size, call, usual)
+    yield Case("ModelService", "16 selectors, 2,000 endpoints of each", size, call, usual)
 
 
 def published() -> Iterator[Case]:

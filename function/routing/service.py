@@ -17,7 +17,7 @@ is for a ReferenceGrant there, which this handler neither reads nor writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,15 @@ from function.api.fault import Malformed
 from function.api.inputs import ANY_NAMESPACE, RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import API_VERSION, bracketed
-from function.api.routing import read_endpoint, read_service
+from function.api.routing import EndpointGroup, ModelEndpoint, read_endpoint, read_service
 from function.api.text import joined, listed, one_line
 from function.boundary import (
     Condition,
     Cost,
     Costs,
     Desired,
+    Document,
+    DocumentIdentity,
     NoReuse,
     Plain,
     Request,
@@ -151,29 +153,54 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
         return config, Doubt(MALFORMED, f"The ModelService cannot be read: {error}")
     allowed = {service.namespace, *config.allow_namespaces}
     selections = []
+    read: dict[DocumentIdentity, ModelEndpoint] = {}
     for number, group in enumerate(service.spec.endpoints):
         name = f"endpoints-{number}"
         if request.resolution(name) is Resolution.UNRESOLVED:
             return config, Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
-        endpoints, left_out, faults = [], [], []
-        for document in request.required[name]:
-            of, end = (text_at(document, "metadata", key) for key in ("namespace", "name"))
-            # Of another namespace without a word of the platform team it is left out, whatever it says.
-            if of not in allowed and ANY_NAMESPACE not in allowed:
-                left_out.append(f"{of}/{end}")
-                continue
-            try:
-                endpoints.append(reuse.parsed(document, read_endpoint))
-            except ValueError as error:
-                faults.append((of, end, f"ModelEndpoint {of or '?'}/{end or '?'} cannot be read: {error}"))
-        if faults:
-            return config, Doubt("EndpointUnreadable", min(faults)[2])
-        # Law 1: the order of delivery decides nothing, so one that is listed twice is sorted by what it says.
-        endpoints.sort(
-            key=lambda end: (end.namespace, end.name, end.backend, end.spec.url, end.spec.rewrite_path)
-        )
-        selections.append(Selection(group, tuple(endpoints), tuple(left_out)))
+        selection = _selected(group, request.required[name], allowed, read, reuse)
+        if isinstance(selection, Doubt):
+            return config, selection
+        selections.append(selection)
     return config, tuple(selections)
+
+
+def _selected(
+    group: EndpointGroup,
+    documents: Iterable[Document],
+    allowed: set[str],
+    read: dict[DocumentIdentity, ModelEndpoint],
+    reuse: Reuse,
+) -> Selection | Doubt:
+    """Read the endpoints of one group. `read`: those of groups before it, delivered for each group anew."""
+    endpoints, left_out, faults = [], [], []
+    for delivered in documents:
+        document = delivered.opened()
+        identity = document.identity
+        if identity is not None and identity in read:
+            endpoints.append(read[identity])
+            continue
+        of = text_at(document, "metadata", "namespace")
+        # Of another namespace without a word of the platform team it is left out, whatever it says.
+        if of not in allowed and ANY_NAMESPACE not in allowed:
+            left_out.append(f"{of}/{text_at(document, 'metadata', 'name')}")
+            continue
+        try:
+            endpoint = reuse.parsed(document, read_endpoint)
+        except ValueError as error:
+            end = text_at(document, "metadata", "name")
+            faults.append((of, end, f"ModelEndpoint {of or '?'}/{end or '?'} cannot be read: {error}"))
+            continue
+        endpoints.append(endpoint)
+        if identity is not None:
+            read[identity] = endpoint
+    if faults:
+        return Doubt("EndpointUnreadable", min(faults)[2])
+    # Law 1: the order of delivery decides nothing, so one that is listed twice is sorted by what it says.
+    endpoints.sort(
+        key=lambda end: (end.namespace, end.name, end.backend, end.spec.url, end.spec.rewrite_path)
+    )
+    return Selection(group, tuple(endpoints), tuple(left_out))
 
 
 def compose(

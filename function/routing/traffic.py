@@ -82,11 +82,15 @@ def read_traffic(selections: tuple[Selection, ...], route: Mapping[str, Plain] |
     """Share the requests of a service among the endpoints of its groups. `route`: the observed one."""
     groups: list[_Group] = []
     waiting: set[tuple[str, str]] = set()
+    made: dict[int, Backend | None] = {}
+    """By the identity of an endpoint: one that several groups have is one object, and looked at once."""
     for selection in selections:
         # An endpoint that is listed twice is one backend: two entries would be twice its share.
-        backends = {
-            (endpoint.namespace, endpoint.name): _backend(endpoint, route) for endpoint in selection.endpoints
-        }
+        backends = {}
+        for endpoint in selection.endpoints:
+            if id(endpoint) not in made:
+                made[id(endpoint)] = _backend(endpoint, route)
+            backends[endpoint.namespace, endpoint.name] = made[id(endpoint)]
         waiting.update(name for name, backend in backends.items() if backend is None)
         ready = tuple(backend for backend in backends.values() if backend is not None)
         groups.append(_Group(selection.group.weight, selection.group.priority, ready))

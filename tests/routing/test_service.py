@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api import routing
+from function.routing import service as handler, traffic
 from tests.routing.build import (
     NAMESPACE,
     applied,
@@ -157,6 +159,35 @@ def test_endpoints_of_other_namespaces_are_used_where_that_is_allowed(allowed: l
     assert ("team-b/elsewhere" in message) is refused, "what is left out is said"
     namespaces = {backendref.get("namespace") for backendref in rule(answer)["backendRefs"]}
     assert namespaces == ({None} if refused else {None, "team-b"})
+
+
+def test_an_endpoint_of_many_selectors_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """16 selectors of 2,000 endpoints took 2.3 CPU seconds, each endpoint read for each selector."""
+    reads: list[Any] = []
+    looks: list[Any] = []
+    parse, backend = routing.read_endpoint, traffic._backend
+    monkeypatch.setattr(handler, "read_endpoint", lambda of: reads.append(of) or parse(of))
+    monkeypatch.setattr(traffic, "_backend", lambda of, on: looks.append(of) or backend(of, on))
+    stored = [endpoint("a"), endpoint("b"), endpoint("c", namespace="team-b")]
+    for at, made in enumerate(stored):
+        made["metadata"] |= {"uid": f"u{at}", "resourceVersion": "7"}
+    groups = [group(weight=at + 1) for at in range(16)]
+    asked = request_about(service(*groups), *[stored] * 16)
+    answer = asked.answer(level="wire")
+    assert (len(reads), len(looks)) == (2, 2)
+    assert answer.desired == asked.answer().desired, "read again each time, for want of an identity"
+    assert (len(reads), len(looks)) == (2 + 32, 2 + 32)
+
+
+def test_of_one_identity_another_version_is_read_again() -> None:
+    """Requirements are fetched one after the other, so an endpoint may have moved between two of them."""
+    before, after = endpoint("a"), endpoint("a", url="http://203.0.113.8:8080/v1")
+    for version, made in (("7", before), ("8", after)):
+        made["metadata"] |= {"uid": "u", "resourceVersion": version}
+    asked = request_about(service(group(), group()), [before], [after])
+    answer = asked.answer(level="wire")
+    assert {backend["port"] for backend in rule(answer)["backendRefs"]} == {80, 8080}
+    assert answer.desired == asked.answer().desired
 
 
 def test_a_gateway_decides_whether_the_route_serves() -> None:
