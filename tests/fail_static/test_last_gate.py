@@ -12,13 +12,15 @@ from function.boundary import Condition, Desired, PlainDocument, Request, Requir
 from function.fail_static import (
     INTERNAL_ERROR_TEXT,
     as_observed,
+    base_of,
     everything_observed,
     foreign,
     internal_error,
     key_of,
     steadfast,
+    until_edited,
 )
-from function.objects import composed_object, identity_of, observing_collection, read_object
+from function.objects import NOTE, composed_object, identity_of, observing_collection, read_object
 
 MANIFEST = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "m", "namespace": "ns"}}
 OBJECT = composed_object(MANIFEST, "here")
@@ -88,6 +90,29 @@ def test_no_key_ever_becomes_another_remote_object_or_another_cluster(case: Gate
     wanted = Desired(case.wanted)
     answered = steadfast({"key": wanted, "new": wanted}, observed, lambda _: KEPT)
     assert answered == {"key": KEPT if case.is_kept else wanted, "new": wanted}, case.reason
+    asked_for: list[str] = []
+    steadfast({"key": wanted}, observed, lambda key: asked_for.append(key) or KEPT)
+    assert asked_for == ["key"] * case.is_kept, "kept under its key"
+
+
+@pytest.mark.parametrize(
+    ("reason", "key", "base"),
+    [
+        ("a key of ours", "model-serving-main", "model-serving-main"),
+        ("that of a successor", "model-serving-main.0badcafe", "model-serving-main"),
+        ("names may have dots", "secret-a.b", "secret-a.b"),
+        ("and such a one may have a successor", "secret-a.b.0badcafe", "secret-a.b"),
+        ("seven digits are no digest", "secret-a.0badcaf", "secret-a.0badcaf"),
+        ("nor are letters", "secret-a.notahexa", "secret-a.notahexa"),
+    ],
+)
+def test_the_key_of_a_successor_says_whose_it_is(reason: str, key: str, base: str) -> None:
+    assert base_of(key) == base, reason
+
+
+@pytest.mark.parametrize("running", ["earlier", "wanted", "another", None])
+def test_what_an_earlier_rule_made_stays_until_it_is_edited(running: str | None) -> None:
+    assert until_edited("wanted", "earlier", running) == ("earlier" if running == "earlier" else "wanted")
 
 
 def test_the_key_of_a_successor_follows_from_its_identity_alone() -> None:
@@ -117,6 +142,12 @@ def test_the_key_of_a_successor_follows_from_its_identity_alone() -> None:
             "",
             {"name": "m", "labels": {"a": "b"}},
             "without what Crossplane manages",
+        ),
+        (
+            {"name": "m", "annotations": {NOTE: "unknown", "other": "x"}},
+            "",
+            {"name": "m", "annotations": {NOTE: "unknown"}},
+            "with what was known of its pods when they were edited",
         ),
     ],
 )
@@ -173,9 +204,11 @@ def test_what_stands_under_our_key_and_is_not_ours_is_named(
 def test_an_error_of_our_own_is_said_by_every_condition(*, delivered: bool) -> None:
     """Where something asked for is missing it says so: a fatal answer would stop Crossplane fetching it."""
     asked = _request({}, **({"clusters": ()} if delivered else {}))
-    error = internal_error(asked, (Requirement("clusters", "v1", "InferenceCluster"),), ("A", "B"))
+    clusters = Requirement("clusters", "v1", "InferenceCluster")
+    error = internal_error(asked, (clusters,), ("A", "B"))
+    assert error.requirements == (clusters,), "Crossplane goes on fetching"
     assert error.conditions == tuple(
         Condition(kind, status=False, reason="InternalError", message=INTERNAL_ERROR_TEXT)
         for kind in ("A", "B")
     )
-    assert error.undelivered is not delivered
+    assert error.undelivered is (not delivered)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api import ModelDeployment
+from function.scheduler.stamp import template_of, updated_spec
 from tests.support import build
 from tests.support.cases import clusters
 from tests.support.drive import Answer, run
@@ -427,3 +430,118 @@ def test_an_update_is_an_event_and_a_pause_is_none() -> None:
     assert [event for event in step.events if event[1] == "ReplicasUpdating"]
     paused = answered(deployment(3, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW, ready=False)])
     assert not [event for event in paused.events if event[1] == "ReplicasUpdating"]
+
+
+CONSTRAINTS = [{"matchAttribute": "numa", "requests": ["gpu"]}]
+STAMPED_GANG: Plain = {
+    "clusterName": "a",
+    "modelCacheRef": {"name": "weights"},
+    "serving": {"mode": "PrefillDecode"},
+    "engines": [
+        {
+            "name": "main",
+            "copies": 2,
+            "phase": "Prefill",
+            "adapters": {"slots": 2},
+            "members": [
+                {
+                    "role": role,
+                    "nodePoolName": "p0",
+                    "deviceRequests": [{"name": "gpu", "count": 8}],
+                    "deviceConstraints": CONSTRAINTS,
+                    "template": build.template(OLD),
+                    **more,
+                }
+                for role, more in (("Leader", {}), ("Worker", {"worker": {"nodes": 2}}))
+            ],
+        }
+    ],
+}
+ENGINE, WORKER = ("engines", 0), ("engines", 0, "members", 1)
+
+
+def put(plain: Plain, path: Sequence[str | int], value: Any) -> Plain:
+    """Return a copy with one value put at a path, or taken away by None."""
+    made = copy.deepcopy(plain)
+    inner: Any = made
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    if value is None:
+        del inner[path[-1]]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reason", "path", "value", "restarts"),
+    [
+        ("another image", (*WORKER, "template"), build.template(NEW), True),
+        ("another cache", ("modelCacheRef", "name"), "other", True),
+        ("no cache", ("modelCacheRef",), None, True),
+        ("another mode of serving", ("serving", "mode"), "Unified", True),
+        ("another name of an engine", (*ENGINE, "name"), "other", True),
+        ("another phase", (*ENGINE, "phase"), "Decode", True),
+        ("other adapters", (*ENGINE, "adapters", "slots"), 3, True),
+        ("another role", (*WORKER, "role"), "Standalone", True),
+        ("another size of a gang", (*WORKER, "worker", "nodes"), 3, True),
+        ("one worker, stated or not", (*WORKER, "worker"), None, True),
+        ("an engine less", ("engines",), [], True),
+        ("a member less", (*ENGINE, "members"), [STAMPED_GANG["engines"][0]["members"][0]], True),
+        ("more copies", (*ENGINE, "copies"), 3, False),
+        ("another pool", (*WORKER, "nodePoolName"), "p1", False),
+        ("other requests", (*WORKER, "deviceRequests"), [], False),
+        ("no constraints", (*WORKER, "deviceConstraints"), None, False),
+        ("another cluster", ("clusterName",), "b", False),
+        ("a field left out that was empty", (*ENGINE, "members", 0, "worker"), {}, False),
+    ],
+)
+def test_what_of_a_spec_restarts_pods(
+    reason: str,
+    path: Sequence[str | int],
+    value: Any,
+    restarts: bool,  # noqa: FBT001
+) -> None:
+    edited = put(STAMPED_GANG, path, value)
+    assert (template_of(edited) != template_of(STAMPED_GANG)) is restarts, reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "path", "filled_in"),
+    [
+        ("one worker", (*WORKER, "worker"), {"nodes": 1}),
+        ("a Standalone", (*WORKER, "role"), "Standalone"),
+        ("the default mode", ("serving", "mode"), "Unified"),
+    ],
+)
+def test_a_default_that_is_filled_in_restarts_nothing(
+    reason: str, path: Sequence[str | int], filled_in: Any
+) -> None:
+    filled, without = (put(STAMPED_GANG, path, value) for value in (filled_in, None))
+    assert template_of(filled) == template_of(without), reason
+
+
+def test_an_update_keeps_what_was_stamped_and_takes_the_rest_from_the_deployment() -> None:
+    members = [build.member("Leader", [], image=NEW), build.member("Worker", [], nodes=3, image=NEW)]
+    wanted = build.engine("main", members, copies=4, phase="Decode") | {"adapters": {"slots": 3}}
+    made = build.deployment("m", engines=[wanted], cache="other")
+    made["spec"]["template"]["spec"]["serving"] = {"mode": "PrefillDecode", "parallelism": {"tensor": 8}}
+    parsed = ModelDeployment.parse(made)
+    expected = put(STAMPED_GANG, ("modelCacheRef", "name"), "other")
+    expected = put(expected, ("serving", "parallelism"), {"tensor": 8})
+    for key, value in (("copies", 4), ("phase", "Decode"), ("adapters", {"slots": 3})):
+        expected = put(expected, (*ENGINE, key), value)
+    for at in range(2):
+        expected = put(expected, (*ENGINE, "members", at, "template"), build.template(NEW))
+    expected = put(expected, (*WORKER, "worker", "nodes"), 3)
+    assert updated_spec(parsed, "a", parsed.shapes[0], STAMPED_GANG) == expected
+    bare = put(put(made, ("spec", "template", "spec", "engines", 0, "phase"), None), (*AT_SERVING,), None)
+    parsed = ModelDeployment.parse(put(bare, (*AT_SERVING[:-1], "engines", 0, "adapters"), None))
+    observed = put(put(STAMPED_GANG, (*ENGINE, "members", 0, "deviceConstraints"), None), ("serving",), None)
+    updated = updated_spec(parsed, "a", parsed.shapes[0], observed)
+    assert updated.keys() == {"clusterName", "modelCacheRef", "engines"}, "what is not set is left out"
+    [engine] = updated["engines"]
+    assert engine.keys() == {"name", "copies", "members"}
+    assert "deviceConstraints" not in engine["members"][0]
+
+
+AT_SERVING = ("spec", "template", "spec", "serving")
