@@ -126,7 +126,7 @@ class Screen(Console):
         return list(map("  ".join, zip(*padded, strict=True)))
 
     def _plain_cell(self, text: str) -> str:
-        """What is shown of a cell, styles left out."""
+        """Return the text of a cell without its styles, as the console shows it."""
         return text if text.isprintable() and "[" not in text else str(self.render_str(text).plain)
 
     def say(self, text: str, *, markup: bool = True, style: str = "") -> None:

@@ -58,15 +58,15 @@ class Sighting(NamedTuple, Generic[T]):
     """One object of the cluster, as an Object of a collection saw it."""
 
     content: T | None
-    """What is read of the object as it was seen last; None where it was never read."""
+    """The object as it was seen last; None where it was never read."""
     gone: bool
-    """Whether the cluster answered that it is not there any more."""
+    """True once the cluster answered that the object is not there any more."""
     current: bool
-    """Whether the provider still reaches it: otherwise nothing is known since."""
+    """True while the provider reaches it: otherwise nothing is known since."""
 
 
 class SeenNode(NamedTuple):
-    """What is read of a Node."""
+    """The facts about a Node that decide whether pods can use its devices."""
 
     name: str
     labels: JsonObject

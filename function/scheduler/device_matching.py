@@ -72,7 +72,7 @@ class Refusal:
 # sufficient: an entry stands for several devices, and DRA admission on the workload cluster decides.
 
 PossibleValues = tuple[Values | None, ...]
-"""What each constraint's requests may still share; None where none of them has a device yet."""
+"""The values that each constraint's requests may still share; None where none of them has a device yet."""
 SharedAttribute = tuple[str, frozenset[int]]
 """A qualified attribute name and the positions of the requests that must share it."""
 
@@ -221,7 +221,7 @@ class Match:
 
 
 ChargedClaim: TypeAlias = tuple[str, int, tuple[str, ...]]
-"""What is charged of a claim: device class, number, and selectors where they make a difference."""
+"""The charged part of a claim: device class, number, and selectors where they make a difference."""
 
 
 class Option(NamedTuple):
@@ -242,11 +242,11 @@ class _Rules(NamedTuple):
     allowed: DeviceFilter | None = None
     """For a running replica: the entries that give the requests it is stamped with."""
     bounded: bool = True
-    """Whether the bounds of a claim are held."""
+    """True where the bounds of a claim are held."""
     several: bool = False
     """Whether a request takes its devices from all entries of a class that it may, or from one of them."""
     tainted: bool = False
-    """Whether taints of devices are passed over."""
+    """True where taints of devices are passed over."""
 
     def tolerates(self, sub: SubRequest, device: Device) -> bool:
         """Tell whether taints let a request have a device. What a claim was stamped with, it has."""

@@ -96,7 +96,9 @@ class StandingReplica(NamedTuple):
         notes, starting = replica.notes or PriorityNotes(), may_yield(replica)
         rank = notes.rank if replica.whole else None
         name = (replica.namespace, replica.name)
-        return cls(replica, name, _holder(replica), rank, notes.share, notes.spared, starting)
+        return cls(
+            replica, name, (replica.namespace, replica.deployment), rank, notes.share, notes.spared, starting
+        )
 
 
 class Preemptor(NamedTuple):
@@ -116,7 +118,9 @@ class Preemptor(NamedTuple):
         """Return the right of a replica by its notes."""
         share, value = replica.share or GuaranteeShare(frozenset()), replica.priority
         reclaims = share.reclaims and not share.borrowed
-        return cls(_holder(replica), LOWEST if reclaims else value, share.quotas, reclaims)
+        return cls(
+            (replica.namespace, replica.deployment), LOWEST if reclaims else value, share.quotas, reclaims
+        )
 
     def covers(self, other: StandingReplica) -> bool:
         """Tell whether another replica may give way to it, budgets aside."""
@@ -284,11 +288,6 @@ def _rank(replica: ModelReplica) -> tuple[bool, int, tuple[str, str, str]]:
     """The order in which replicas keep their places (rule 2): unknown classes, high ones, seniority."""
     value = replica.priority
     return (value is not None, -(value or 0), seniority(replica))
-
-
-def _holder(replica: ModelReplica) -> NamespacedName:
-    """The deployment whose budgets a replica that gives way counts against."""
-    return (replica.namespace, replica.deployment)
 
 
 def by_cost(standing: Iterable[StandingReplica]) -> list[StandingReplica]:

@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from function.cli.text import Screen, console, counted, escape, listed, short
-from function.cli.worlds.settling import stalled_of, unready_of
+from function.cli.worlds.settling import standing, unready_of
 from function.deployment.forecast import Forecast, Price, ReplicaRow, rejection_phrase
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def show_condition(out: Screen, condition: Condition) -> None:
 
 def show_amiss(out: Screen, planned: Planned) -> None:
     """Print what keeps the control plane from acting, and what replicas say that are not Ready."""
-    for text in stalled_of(planned):
+    for text in standing(planned.manifest.content, ()).stalled:
         out.say(f"  ✗ {escape(text)}", style="yellow")
     by_text: dict[str, list[str]] = defaultdict(list)
     for name, cluster, why in unready_of(planned):

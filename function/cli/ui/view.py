@@ -16,7 +16,7 @@ from function.api.model import mapping, number
 from function.boundary import PlainDocument
 from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap, draw, tracked_replicas
 from function.cli.text import printable
-from function.cli.worlds.settling import stalled_of, standing, unready_of
+from function.cli.worlds.settling import standing, unready_of
 from function.deployment.forecast import read_cluster
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _deployment(model: DeploymentCard, plan: Planned, replicas: dict[str, Tracke
         "message": model.message,
         "price": str(model.price),
         "colour": model.colour,
-        "stalled": stalled_of(plan),
+        "stalled": standing(plan.manifest.content, ()).stalled,
         "unready": [f"{row.name} on {row.cluster}: {row.why or 'starting'}" for row in unready_of(plan)],
         "replicas": [
             [name.partition("/")[2], replica.cluster, replica.state, replica.why]

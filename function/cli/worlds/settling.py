@@ -297,7 +297,7 @@ def summary_of(planned: Planned) -> dict[str, Any]:
         "name": manifest.name,
         **planned.response.status,
         "conditions": [condition.plain for condition in planned.response.conditions],
-        "stalled": stalled_of(planned),
+        "stalled": standing(planned.manifest.content, ()).stalled,
         "unready": [unready._asdict() for unready in unready_of(planned)],
     }
 
@@ -310,8 +310,3 @@ def explained(planned: Planned, cluster: str | None = None, pool: str | None = N
             entry["pools"] = [row for row in entry.get("pools", ()) if row["name"] == pool]
     held = [finding.plain for finding in planned.forecast.partly_held]
     return {**summary_of(planned), "placement": placement, "partlyHeld": held}
-
-
-def stalled_of(planned: Planned) -> list[str]:
-    """Why the control plane does not do, or did not do yet, what is planned here."""
-    return standing(planned.manifest.content, ()).stalled

@@ -314,7 +314,8 @@ def _blocks(decision: Decision) -> Iterator[str]:
     doubtful = [kept for kept in decision.kept if kept.update and not inputs.serving(kept.own_replica)]
     for kept in starting or doubtful:
         words = own_words(kept)
-        yield f"{name_of(kept)} is in service{f' ({words})' if words else ''}"
+        where = f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}"
+        yield f"{where} is in service{f' ({words})' if words else ''}"
     missing = inputs.deployment.wanted - len(decision.kept)
     if missing > 0:
         yield f"{missing} more {'is' if missing == 1 else 'are'} placed and in service"
@@ -338,14 +339,9 @@ def own_words(kept: Kept) -> str:
     return one_line(": ".join(word for word in words if isinstance(word, str) and word), WORDS)
 
 
-def name_of(kept: Kept) -> str:
-    """`use1/chat-0a1b2`."""
-    return f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}"
-
-
 def _names(replicas: list[Kept]) -> str:
     """Name the first few; the rest is a number, so that the message stays one line."""
-    return listed([name_of(kept) for kept in replicas], SHOWN)
+    return listed([f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}" for kept in replicas], SHOWN)
 
 
 # Find degraded clusters, whose replicas may run and cannot be relied on, and say what is wrong there.

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from function.api import InferenceCluster, Pool
+from function.api.model import mappings
 from function.api.names import replica_key
 from function.api.reasons import Nature, Reason, Rejection
 from function.boundary import JsonObject
@@ -179,18 +180,13 @@ def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
 
 def _own_part(report: JsonObject) -> object:
     """Report the deployment, and the faults of its replicas' clusters, fullness aside."""
-    hosts = {replica.get("cluster") for replica in _objects(report["replicas"])}
+    hosts = {replica.get("cluster") for replica in mappings(report["replicas"])}
     wrong = [
         (cluster.get("name"), cluster.get("reason"))
-        for cluster in _objects(report["clusters"])
+        for cluster in mappings(report["clusters"])
         if cluster.get("name") in hosts and cluster.get("reason") not in _FULL
     ]
     return [report[key] for key in REPORT_PARTS], wrong
-
-
-def _objects(listed: object) -> list[JsonObject]:
-    """Return the objects of an observed list; what is no list, or no object in it, is left out."""
-    return [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]
 
 
 # The clusters of a decision in words, down to the selector that fails: what `why` prints as a tree.
