@@ -148,6 +148,7 @@ def cases() -> Iterator[Case]:
     drained = running(leaving, 2_000, 100)
     observed = build.observed(*drained)
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
+    yield from strange()
 
 
 def mixed(clusters: int, pools: int, **more: Any) -> list[Plain]:
@@ -206,6 +207,22 @@ def shared_nodes() -> Iterator[Case]:
     ]
     hard = ask(200, engines=sized(*HARD))
     yield Case("Device accounting", "8 engines that hardly fit", len(json.dumps(hard)), World(hard, tight))
+
+
+def strange() -> Iterator[Case]:
+    """Replicas made by hand whose pods share nodes, and no two of which claim alike."""
+    for requests, nodes in ((1, 400), (8, 3_000)):
+        held = []
+        for number in range(3_000):
+            claimed = [
+                build.request(f"r{at}", 1 + at, f"{number} >= 0 && {at} >= 0") for at in range(requests)
+            ]
+            made = named(ask(engines=[single(*claimed)]), f"d{number}", "2026-03-01T07:00:00Z")
+            held.append(build.replica(made, "c0000", 0, pools="p0", ready=True))
+        pool = build.pool("p0", nodes, [sized_gpu(k) for k in range(16)])
+        world = World(ask(), [one("c0000", pools=[pool], accounting="Device")], held)
+        what = f"3,000 unlike any other, of {requests} requests, on {nodes:,} nodes"
+        yield Case("replicas", what, len(json.dumps(held[0])), world)
 
 
 def served(engine: int, requests: int, ways: int) -> Plain:

@@ -46,6 +46,9 @@ MAX_CHOICES = 500
 """Choices of values that the devices of one pod may share. Beyond, it may hold any device of its classes."""
 MAX_LENGTH, MAX_UNITS = 4_096, 128
 """Characters of a pod's selectors, and units of an evaluation: beyond, there is no answer."""
+MAX_TEXT, SELECTOR = 65_536, 64
+"""Characters of all different selectors on a pool, and those that one counts for besides its own: beyond,
+nothing is told of what its pods do to one another. Compiling them is no step of any search."""
 EVALUATION, SHARE = 30, 5
 """Units of packing that an evaluation takes, and a value that a device is asked for."""
 COUNT, LOOK = 32, 128
@@ -203,6 +206,8 @@ class PoolDevices:
         """Take a pool; only what a claim can bind is looked at."""
         self._key = pool.device_key
         self.entries = tuple(device for device in pool.devices or () if device.claimable and device.count)
+        self._answers: dict[tuple[tuple[str, ...], int], bool | None] = {}
+        """By selectors and entry: pods that differ in a number ask the same."""
         self._bindings: dict[PodClaims, tuple[Bindings | None, int]] = {}
         self._layouts: dict[frozenset[PodClaims], tuple[PodLayout | None, int]] = {}
 
@@ -217,6 +222,9 @@ class PoolDevices:
         """Lay some pods on the node. Raises OutOfSteps where the budget has fewer units than that takes."""
 
         def lay() -> PodLayout:
+            asked = {selector for pod in pods for claim in pod.claims for selector in claim.selectors}
+            if sum(SELECTOR + len(selector) for selector in asked) > MAX_TEXT:
+                raise TooManyCases("the pods of a pool have more selectors than are compiled")
             bindings = {pod: self.bindings(pod, budget) for pod in sorted(pods)}
             return PodLayout(self.entries, bindings, budget)
 
@@ -270,26 +278,18 @@ class PoolDevices:
         for entries, claim in zip(of_class, pod.claims, strict=True):
             if len(entries) > 1:
                 budget.spend(EVALUATION * len(entries) * len(claim.selectors))
-            answers.append(
-                {at: len(entries) == 1 or self._selects(claim, self.entries[at]) for at in entries}
-            )
+            answers.append({at: len(entries) == 1 or self._selects(claim.selectors, at) for at in entries})
         selected = [[at for at, answer in row.items() if answer is not False] for row in answers]
         possible = self._choices(pod, selected, budget)
         if not possible or len(possible) > MAX_WAYS:
             return Bindings((anything,), certain=False)
         return Bindings(possible, certain=not any(None in row.values() for row in answers))
 
-    @staticmethod
-    def _selects(claim: Claim, device: Device) -> bool | None:
-        """Ask the selectors of a claim in order, as Kubernetes does; None: it may be bound, and may not."""
-        for selector in claim.selectors:
-            try:
-                outcome = compile_device(selector).evaluate(device.subject, MAX_UNITS)
-            except CompileError:
-                return None
-            if outcome.kind != "match":
-                return False if outcome.kind == "nomatch" else None
-        return None if device.taints else True
+    def _selects(self, selectors: tuple[str, ...], at: int) -> bool | None:
+        """Tell if the selectors of a claim may bind an entry; None: it may be bound, and may not."""
+        if (selectors, at) not in self._answers:
+            self._answers[selectors, at] = _selected(selectors, self.entries[at])
+        return self._answers[selectors, at]
 
     def _choices(
         self, pod: PodClaims, selected: Sequence[Sequence[int]], budget: Budget
@@ -323,6 +323,18 @@ class PoolDevices:
                 if len(bindings) > MAX_WAYS:
                     break
         return tuple(bindings)
+
+
+def _selected(selectors: Iterable[str], device: Device) -> bool | None:
+    """Ask the selectors of a claim in order, as Kubernetes does; None where they do not tell."""
+    for selector in selectors:
+        try:
+            outcome = compile_device(selector).evaluate(device.subject, MAX_UNITS)
+        except CompileError:
+            return None
+        if outcome.kind != "match":
+            return False if outcome.kind == "nomatch" else None
+    return None if device.taints else True
 
 
 class PodLayout:
@@ -385,15 +397,18 @@ class PodLayout:
 
     def _split(self, number: int, kinds: Sequence[int], load: NodeLoad, budget: Budget) -> Iterator[NodeLoad]:
         """Take so many devices of some kinds beside a load, in every way."""
-        budget.spend(3)
-        if not number:
-            yield load
-        if not number or not kinds:
-            return
-        at, *others = kinds
-        for taken in range(min(number, self.devices[at] - load[at]), -1, -1):
-            more = (*load[:at], load[at] + taken, *load[at + 1 :])
-            yield from self._split(number - taken, others, more, budget)
+        rest = [(number, 0, load)]
+        while rest:
+            number, depth, load = rest.pop()
+            budget.spend(3)
+            if not number:
+                yield load
+            elif depth < len(kinds):
+                at = kinds[depth]
+                rest += [
+                    (number - taken, depth + 1, (*load[:at], load[at] + taken, *load[at + 1 :]))
+                    for taken in range(min(number, self.devices[at] - load[at]) + 1)
+                ]
 
     def _all_of(self, possible: Iterable[Binding]) -> NodeLoad:
         """Return what must be free to be sure: the claimed count of every entry that may be bound."""

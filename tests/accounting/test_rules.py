@@ -448,6 +448,27 @@ def test_only_what_a_claim_can_bind_is_counted() -> None:
     assert [device.count for device in PoolDevices(pool).entries] == [8, 2]
 
 
+def test_selectors_of_other_pods_are_compiled_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 replicas made by hand, no two with one selector, took 3.6 CPU seconds in each call."""
+    looks: list[object] = []
+    look = device_accounting._selected
+    monkeypatch.setattr(device_accounting, "_selected", lambda *of: looks.append(of) or look(*of))
+    entries = [entry(name, 8) for name in ("one", "other")]
+
+    def shortage(*texts: str) -> Shortage | None:
+        pods = [Pods(pod(("gpu", 1 + at % 2, text)), 1) for at, text in enumerate(texts)]
+        return DeviceCapacity(1, node_of(entries), gangs_of(pods, 1, apart=False)).stranded(ample())
+
+    most = 3 * (device_accounting.SELECTOR + len("'00' != ''"))
+    monkeypatch.setattr(device_accounting, "MAX_TEXT", most)
+    assert shortage(*(f"'{at % 3:02}' != ''" for at in range(6))) is None, "equal ones count once"
+    assert len(looks) == 3 * len(entries), "however many pods ask them"
+    looks.clear()
+    with pytest.raises(TooManyCases, match="more selectors"):
+        shortage(*(f"'{at:02}' != ''" for at in range(4)))
+    assert not looks
+
+
 @pytest.mark.parametrize(
     ("room", "nodes", "lacks", "left", "reason"),
     [
