@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.replica.conditions import condition_types
 from tests.replica.build import Scene, config, engine, gang, replica, run
 from tests.replica.provider import applied
 from tests.support.circuit import with_circuit
@@ -202,6 +203,12 @@ def test_why_an_object_cannot_be_applied_is_said() -> None:
             "Not serving yet: a; resource-claim-a-standalone: denied",
         ),
         (
+            "resource-claim-a-standalone",
+            {"model_serving_a": "nothing"},
+            "ModelReady",
+            "Waiting for the workloads to be created; resource-claim-a-standalone: denied",
+        ),
+        (
             "epp-config",
             {"epp": "started"},
             "ModelReady",
@@ -220,6 +227,70 @@ def test_which_object_could_not_be_applied_is_said(
         "observedGeneration": 1,
     }
     assert run(SCENE.but(observed=observed)).conditions[kind][2] == text
+
+
+def pod(name: str, scheduled: str, message: str = "") -> Plain:
+    """Return the Object through which a pod is seen, with its condition PodScheduled."""
+    condition = {"type": "PodScheduled", "status": scheduled, "message": message}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+    seen = {"manifest": {**manifest, "status": {"conditions": [condition]}}}
+    spec = {"forProvider": {"manifest": manifest}}
+    made = {"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": {"name": name}}
+    return {**made, "spec": spec, "status": {"atProvider": seen}}
+
+
+FULL = "0/4 nodes are available"
+
+
+@pytest.mark.parametrize(
+    ("reason", "stage", "pods", "expected"),
+    [
+        ("no pod is seen", "started", [], (False, "WaitingForPods", "The pods are not observed yet")),
+        ("none is looked for once they serve", "available", [], (True, "Scheduled", "")),
+        ("all are scheduled", "started", [pod("a", "True")], (True, "Scheduled", "")),
+        (
+            "one is not",
+            "started",
+            [pod("a", "True"), pod("b", "False", FULL)],
+            (False, "Unschedulable", FULL),
+        ),
+        (
+            "the first by name is told of",
+            "started",
+            [pod("c", "False", "other"), pod("b", "False", FULL)],
+            (False, "Unschedulable", FULL),
+        ),
+        (
+            "it does not say why",
+            "started",
+            [pod("b", "False")],
+            (False, "Unschedulable", "Pod b is not scheduled"),
+        ),
+    ],
+)
+def test_why_a_pod_is_pending_is_told(
+    reason: str, stage: str, pods: list[Plain], expected: tuple[bool, str, str]
+) -> None:
+    scene = SCENE.but(input=config(diagnose="Pods"))
+    starting = scene.but(observed=applied(run(scene), model_serving_a=stage), more={"pods-a": pods})
+    answer = run(starting)
+    assert answer.conditions["PodsScheduled"] == expected, reason
+    if expected[1] == "Unschedulable":
+        assert answer.conditions["ModelReady"] == expected, "the reason why it does not serve"
+    elif stage == "started":
+        assert answer.conditions["ModelReady"][1:] == ("ModelStarting", "Not serving yet: a")
+    assert "PodsScheduled" not in run(starting.but(input=config())).conditions
+
+
+@pytest.mark.parametrize(("diagnose", "more"), [("Pods", ("PodsScheduled",)), ("None", ())])
+def test_an_error_of_our_own_will_say_every_condition(diagnose: str, more: tuple[str, ...]) -> None:
+    asked = SCENE.but(input=config(diagnose=diagnose)).asked.request()
+    assert condition_types(asked) == ("ModelAccepted", "ModelReady", "ModelUpdated", *more)
+
+
+def test_before_anything_is_composed_that_is_said() -> None:
+    expected = (False, "Updating", "No workload is composed yet")
+    assert run(SCENE.but(cluster=None)).conditions["ModelUpdated"] == expected
 
 
 def test_the_query_of_an_object_can_ask_for_a_copy() -> None:
@@ -270,6 +341,20 @@ class TestStatus:
         status = {"engines": [{"name": "a"}], "servingDigest": "d", "conditions": [], "other": 1}
         doubted = self.scene.but(replica={**self.scene.replica, "status": status}, cluster=None)
         assert run(doubted).status == {"engines": [{"name": "a"}], "servingDigest": "d"}
+
+    def test_without_engines_none_are_written(self) -> None:
+        doubted = self.scene.but(
+            replica={**self.scene.replica, "status": {"servingDigest": "d"}}, cluster=None
+        )
+        assert run(doubted).status == {"servingDigest": "d"}
+
+    @pytest.mark.parametrize("before", [{}, {"adapters": [{"name": "x"}]}])
+    def test_adapters_stay_until_their_list_is_seen(self, before: Plain) -> None:
+        """Law C 3: a field that an answer leaves out is removed."""
+        made = replica(engine("a") | {"adapters": {"slots": 2}})
+        scene = Scene({**made, "status": before}, more={"adapters": []})
+        assert run(scene).status == before
+        assert run(scene.but(observed=applied(run(scene)))).status == {"adapters": []}
 
     def test_in_doubt_no_copy_counts_as_updated_to_a_spec_that_was_edited_since(self) -> None:
         """Ready will be about the edited spec: a rollout took old counts for half an update."""
