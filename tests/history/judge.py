@@ -90,7 +90,8 @@ class _Court:
         self.clusters: dict[str, list[Life]] = defaultdict(list)
         for cluster in history.of("InferenceCluster"):
             self.clusters[cluster.name].append(cluster)
-        self.over = _Nodes(history).intervals()
+        nodes = _Nodes(history)
+        self.over, self.by_devices = nodes.intervals(), nodes.by_devices
         self.siblings: dict[str, list[Life]] = defaultdict(list)
         for replica in history.of("ModelReplica"):
             self.siblings[replica.owner].append(replica)
@@ -314,6 +315,8 @@ class _Case:
         if _condition(self.life.last, "Ready").get("status") == "True" or WAS_READY in annotations:
             return False
         pools = {(self.spec["clusterName"], pool) for pool in _pinned(self.spec).values()}
+        if pools & self.court.by_devices:
+            return True  # Its devices may have been too few where its nodes were enough.
         intervals = [interval for pool in pools for interval in self.court.over.get(pool, ())]
         return any(end >= self.start and start <= self.removed.at for start, end in intervals)
 
@@ -394,6 +397,8 @@ class _Nodes:
         self.has: dict[Pool, int] = {}
         self.held: dict[Pool, dict[int, tuple[int, bool]]] = defaultdict(dict)
         """By pool and life: nodes, and whether the replica is on its way to Ready."""
+        self.by_devices: set[Pool] = set()
+        """The pools that charged devices at some time."""
         self.since: dict[Pool, float] = {}
         self.closed: dict[Pool, list[tuple[float, float]]] = defaultdict(list)
 
@@ -420,6 +425,8 @@ class _Nodes:
             for row in _published(version.plain):
                 if row.get("accounting", "Node") == "Node":
                     self.has[life.name, row["name"]] = int(row.get("nodes") or 0)
+                else:
+                    self.by_devices.add((life.name, row["name"]))
         return standing | {pool for pool in self.has if pool[0] == life.name}
 
     def _hold(self, life: Life, version: Version) -> set[Pool]:

@@ -23,18 +23,24 @@ from tests.simulate import episode, rollouts, swarm
 from tests.simulate.defects import DEFECTS
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.rollouts import FOG, STORM, USUAL
+from tests.simulate.swarm import Day
+from tests.simulate.whole import WholeDay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIMULATIONS: dict[str, Callable[[int], object]] = {
-    "days": lambda seed: swarm.Day(seed).live(),
+    "days": lambda seed: Day(seed).live(),
+    "whole days": lambda seed: WholeDay(seed).live(),
     "episodes": episode.live,
     "episodes with opt-in fields": episode.live_opted,
     "rollouts": partial(rollouts.live, weather=USUAL),
     "rollouts, late controllers": partial(rollouts.live, weather=STORM),
     "rollouts, late provider": partial(rollouts.live, weather=FOG),
 }
+
+DAYS = {"days": Day, "whole days": WholeDay}
+"""The simulations of which a broken seed is made short."""
 
 
 def swarming(seconds: float, first: int) -> str:
@@ -49,7 +55,8 @@ def swarming(seconds: float, first: int) -> str:
             try:
                 live(seed)
             except BrokenPromise as broken:
-                raise BrokenPromise(swarm.shrunk(seed) if name == "days" else f"{name}: {broken}") from None
+                kind = DAYS.get(name)
+                raise BrokenPromise(swarm.shrunk(seed, kind) if kind else f"{name}: {broken}") from None
             lives[name] += 1
             spent[name] += time.process_time_ns() - before
     raise AssertionError("not reached")

@@ -193,35 +193,34 @@ class Plane:
 
     def observe(self, collection: Plain, cluster: Cluster) -> None:
         """Make an Object of every pod that a collection selects, and remove those that are gone."""
-        selected = collection["spec"]["observeObjects"]
-        labels = list(selected["selector"]["matchLabels"].values())
-        pods = {pod.name: pod for pod in cluster.pods if pod.workload[3] in labels}
-        name, namespace = collection["metadata"]["name"], collection["metadata"]["namespace"]
+        name = collection["metadata"]["name"]
         for item in [key for key, held in self.store.items() if _collection(held) == name]:
             self.store.pop(item)
-        for pod in pods.values():
-            said = {"type": "PodScheduled", "status": str(bool(pod.node)), "message": pod.why}
-            manifest = {"apiVersion": "v1", "kind": "Pod"}
-            manifest["metadata"] = {"name": pod.name, "namespace": selected["namespace"]}
-            seen = {**manifest, "status": {"conditions": [said]}}
-            self.add(
-                {
-                    "apiVersion": collection["apiVersion"],
-                    "kind": "Object",
-                    "metadata": {
-                        "name": f"{name}-{pod.name}",
-                        "namespace": namespace,
-                        "labels": {MEMBERSHIP: name},
-                    },
-                    "spec": {
-                        "forProvider": {"manifest": manifest},
-                        "providerConfigRef": collection["spec"]["providerConfigRef"],
-                        "managementPolicies": ["Observe"],
-                    },
-                    "status": {"atProvider": {"manifest": seen}},
-                }
-            )
+        for member in pods_of(collection, cluster):
+            self.add(member)
         _condition(collection, "Ready", status=True)
+
+
+def pods_of(collection: Plain, cluster: Cluster) -> list[Plain]:
+    """Return an Object for every pod that a collection selects."""
+    selected = collection["spec"]["observeObjects"]
+    labels = list(selected["selector"]["matchLabels"].values())
+    name, members = collection["metadata"]["name"], []
+    for pod in (pod for pod in cluster.pods if pod.workload[3] in labels):
+        row = {"type": "PodScheduled", "status": str(bool(pod.node)), "message": pod.why}
+        manifest = {"apiVersion": "v1", "kind": "Pod"}
+        manifest["metadata"] = {"name": pod.name, "namespace": selected["namespace"]}
+        metadata = {"name": f"{name}-{pod.name}", "namespace": collection["metadata"]["namespace"]}
+        spec = {
+            "forProvider": {"manifest": manifest},
+            "providerConfigRef": collection["spec"]["providerConfigRef"],
+            "managementPolicies": ["Observe"],
+        }
+        seen = {**manifest, "status": {"conditions": [row]}}
+        member = {"apiVersion": collection["apiVersion"], "kind": "Object", "spec": spec}
+        status = {"atProvider": {"manifest": seen}}
+        members.append({**member, "metadata": {**metadata, "labels": {MEMBERSHIP: name}}, "status": status})
+    return members
 
 
 def _collection(plain: Plain) -> str | None:

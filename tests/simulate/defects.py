@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from function.api import InferenceCluster
 from function.api.cluster import completed
 from function.fail_static import base_of
-from function.replica import conditions, handler, kserve, names, state
+from function.replica import compose, conditions, handler, kserve, names, state
 from tests.simulate import rollouts, swarm
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.rollouts import FOG, STORM
+from tests.simulate.whole import WholeDay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,6 +94,11 @@ def _fill_undeclared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InferenceCluster, "pools", property(pools))
 
 
+def _share_names(patch: pytest.MonkeyPatch) -> None:
+    """Two replicas of one name on a cluster both manage what they have there."""
+    patch.setattr(handler, "let_go", compose.keep_everything)
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, and the lives that show it."""
@@ -122,6 +128,10 @@ def _day(seed: int) -> object:
     return swarm.Day(seed).live()
 
 
+def _whole_day(seed: int) -> object:
+    return WholeDay(seed).live()
+
+
 MOST = 5
 DEFECTS: dict[str, Defect] = {
     "gangs are believed": Defect(_believe_gangs, _rollouts(STORM, "a gang", "gangs"), enough=MOST),
@@ -136,4 +146,5 @@ DEFECTS: dict[str, Defect] = {
     "a mirrored Secret leaves early": Defect(_let_leave(names.SECRET), _rollouts(STORM), "Secret", enough=3),
     "nothing mends a burst": Defect(_mend_nothing, _day, "waits for a node"),
     "an undeclared pool is filled": Defect(_fill_undeclared, _day),
+    "two replicas manage one Deployment": Defect(_share_names, _whole_day, "manage one", lives=1),
 }

@@ -381,17 +381,7 @@ class Chain:
 
     @staticmethod
     def _report(one: Plain, *, synced: bool, held: Plain | None) -> None:
-        about = {"observedGeneration": one["metadata"]["generation"]}
-        before = [row for row in one["status"].get("conditions", ()) if row["type"] != "Synced"]
-        rows = [build.condition("Synced", status=synced) | about]
-        status = dict(one["status"])
-        if held is not None:
-            query = one["spec"].get("readiness", {}).get("celQuery", "")
-            kind = "Ready" if held["kind"] == "LLMInferenceService" else "Available"
-            ready = not query or condition(held, kind) == "True"
-            before = [build.condition("Ready", status=ready) | about]
-            status["atProvider"] = {"manifest": copy.deepcopy(held)}
-        one["status"] = {**status, "conditions": [*rows, *before]}
+        one["status"] = reported(one, synced=synced, held=held)
 
     def _withdraw(self, name: str, manifest: Plain, *, whole: bool = False) -> None:
         """Delete a remote object; what pods refer to must not leave before them (Law C), but with them."""
@@ -425,6 +415,21 @@ class Chain:
                     _serve(cluster, cluster.objects[place])
             idle = {place for place in cluster.objects if sleeps or self._late(self.lags[CONTROLLERS])}
             cluster.tick(idle)
+
+
+def reported(one: Plain, *, synced: bool, held: Plain | None) -> Plain:
+    """Return the status of an Object: what its cluster has, and for whom the provider says so."""
+    about = {"observedGeneration": one["metadata"]["generation"]}
+    status = dict(one.get("status", {}))
+    before = [row for row in status.get("conditions", ()) if row["type"] != "Synced"]
+    rows = [build.condition("Synced", status=synced) | about]
+    if held is not None:
+        query = one["spec"].get("readiness", {}).get("celQuery", "")
+        kind = "Ready" if held["kind"] == "LLMInferenceService" else "Available"
+        ready = not query or condition(held, kind) == "True"
+        before = [build.condition("Ready", status=ready) | about]
+        status["atProvider"] = {"manifest": copy.deepcopy(held)}
+    return {**status, "conditions": [*rows, *before]}
 
 
 def _serve(cluster: Cluster, service: Plain) -> None:

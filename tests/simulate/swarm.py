@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from function.api.names import PAUSED_ANNOTATION
 from tests.history.judge import judge
@@ -63,6 +63,11 @@ def deployment_name(number: int) -> Name:
 class Day:
     """One day. `happened` names its events in order, which is what a failing seed is read by."""
 
+    OURS: ClassVar[tuple[str, ...]] = ("ModelDeployment",)
+    """Kinds of composites that our handlers compose."""
+    ELSEWHERE: ClassVar[tuple[str, ...]] = ("ModelReplica", "ModelEndpoint")
+    """Those that somebody else does."""
+
     seed: int
     left_out: frozenset[int] = frozenset()
     """Numbers of events that do not happen."""
@@ -83,12 +88,12 @@ class Day:
             {"at": 0.0, "type": "LISTED", "kind": kind, "version": "0", "objects": []} for kind in KINDS
         ]
         self.plane = ControlPlane(
-            shipped(("ModelDeployment",)),
+            shipped(self.OURS),
             draw.choice(VERSIONS),
             draw.choice(QUEUES),
-            elsewhere=("ModelReplica", "ModelEndpoint"),
+            elsewhere=self.ELSEWHERE,
             seed=self.seed,
-            listener=self._record,
+            listener=self.record,
         )
         self.faulty = draw.random() < 0.5
         self.fleet = {f"c{number}": draw.choice((1, 2, 2, 3)) for number in range(draw.choice((2, 3, 4)))}
@@ -97,9 +102,10 @@ class Day:
         self.wishes: dict[Name, Plain] = {}
         for number in range(draw.choice((2, 3, 4))):
             self.create(deployment_name(number))
-        self.plane.after(LOOK, self._look)
+        self.plane.after(LOOK, self.look)
 
-    def _record(self, event: str, plain: Plain) -> None:
+    def record(self, event: str, plain: Plain) -> None:
+        """Write down what a checker of histories follows."""
         if plain["kind"] in KINDS:
             version = {"metadata": {**plain["metadata"], "resourceVersion": str(len(self.rows))}}
             row = {"at": self.plane.now, "type": event, "kind": plain["kind"]}
@@ -120,13 +126,20 @@ class Day:
         plain["metadata"].pop("uid", None)
         self.plane.write(plain)
 
+    def garble(self, name: str) -> None:
+        """Publish what nobody can read, or nothing."""
+        self.publish(name, status=self.draw.choice(({}, {"gpuPools": [None]}, {"conditions": []})))
+
     # The ML teams
+
+    def engine(self) -> Plain:
+        """Return the engine of a deployment: a copy on a node."""
+        return build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
 
     def create(self, name: Name) -> None:
         """Create a deployment."""
-        engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
         plain = build.deployment(
-            name.name, self.draw.choice((1, 2, 2, 3)), [engine], namespace=name.namespace
+            name.name, self.draw.choice((1, 2, 2, 3)), [self.engine()], namespace=name.namespace
         )
         plain["spec"]["placement"] = dict(self.draw.choice(POLICIES))
         for given in ("uid", "creationTimestamp", "generation"):
@@ -143,7 +156,8 @@ class Day:
         if paused is not None:
             plain["metadata"]["annotations"] = {PAUSED_ANNOTATION: str(paused).lower()}
         if image:
-            spec["template"]["spec"]["engines"][0]["members"][0]["template"] = build.template(image)
+            for member in spec["template"]["spec"]["engines"][0]["members"]:
+                member["template"] = build.template(image)
         spec["replicas"] = spec["replicas"] if replicas is None else replicas
         before = self.plane.objects.get(name, {})
         kept = {key: value for key, value in before.get("spec", {}).items() if key == "resourceRefs"}
@@ -155,26 +169,42 @@ class Day:
 
     def replicas(self) -> dict[Name, Plain]:
         """Return the replicas that stand."""
-        return self._standing("ModelReplica")
+        return self.standing("ModelReplica")
 
-    def _standing(self, kind: str) -> dict[Name, Plain]:
+    def standing(self, kind: str) -> dict[Name, Plain]:
+        """Return the objects of a kind that nobody deleted."""
         return {
             name: plain
             for name, plain in self.plane.objects.items()
             if name.kind == kind and "deletionTimestamp" not in plain["metadata"]
         }
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Give nodes to replicas, and say what became of their pods, of the generation they run."""
         uids = {plain["metadata"]["uid"] for name, plain in self.plane.objects.items()}
         self.running = {uid: held for uid, held in self.running.items() if uid in uids}
         for name, plain in sorted(self.replicas().items()):
             if self._has_nodes(plain):
                 self._serve(name, plain)
-        for name, plain in sorted(self._standing("ModelEndpoint").items()):
+        for name, plain in sorted(self.standing("ModelEndpoint").items()):
             if not is_ready(plain):
                 self.plane.patch(name, status=ready(plain, serves=True))
-        self.plane.after(LOOK, self._look)
+        self.plane.after(LOOK, self.look)
+
+    def waits(self, replica: Plain) -> bool:
+        """Whether the pods of a replica have no nodes."""
+        return replica["metadata"]["uid"] not in self.running
+
+    def fail(self, replica: Name) -> None:
+        """Let the pods of a replica be gone for a while."""
+        plain = self.plane.objects[replica]
+        key = plain["metadata"]["uid"], plain["metadata"]["generation"]
+        self.due[key] = self.plane.now + self.draw.choice((10.0, 60.0))
+
+    def say_nothing(self) -> None:
+        """Let nobody say any more whether a replica is Ready."""
+        if self.replicas():
+            self.plane.patch(self.draw.choice(sorted(self.replicas())), status={"conditions": []})
 
     def _has_nodes(self, plain: Plain) -> bool:
         uid, (cluster, pool, nodes) = plain["metadata"]["uid"], held(plain)
@@ -206,14 +236,14 @@ class Day:
                 self.happened.append(f"{self.plane.now:.0f} s {event.__name__.strip('_')}")
                 event(self)
             self.plane.run(pause)
-        self._calm()
+        self.calm()
         self.plane.run(CALM)
         complaints = self._waiting()
         self._have_room()
         self.plane.run(CALM)
         moved = len([row for row in self.rows if row["at"] > self.plane.now - STILL and _moves(row)])
         complaints += [f"{moved} replicas came or went at rest"] if moved else []
-        complaints += self._unfinished()
+        complaints += self.unfinished()
         complaints += [str(one) for one in judge(ordered(self.rows), WINDOW).violations]
         if complaints:
             raise BrokenPromise(
@@ -221,7 +251,7 @@ class Day:
             )
         return self
 
-    def _calm(self) -> None:
+    def calm(self) -> None:
         """Take every fault back, and every taint."""
         self.plane.crashes, self.plane.withheld = 0.0, ()
         self.plane.queue = (0.0, 1.0)
@@ -232,7 +262,7 @@ class Day:
         """Return which replicas wait on a full pool, and which deployments for a node that is free."""
         complaints, standing = [], self.replicas()
         for name, plain in standing.items():
-            if plain["metadata"]["uid"] not in self.running:
+            if self.waits(plain):
                 complaints.append(f"{name.name} waits for a node of {plain['spec']['clusterName']}")
         used = Counter(plain["spec"]["clusterName"] for plain in standing.values())
         free = [name for name, nodes in self.fleet.items() if used[name] < nodes]
@@ -251,7 +281,7 @@ class Day:
         for name in list(self.wishes):
             self.edit(name, self.draw.choice(GOOD), paused=False)
 
-    def _unfinished(self) -> list[str]:
+    def unfinished(self) -> list[str]:
         """Return what is not as it must be in the end."""
         complaints = []
         for name, wish in self.wishes.items():
@@ -268,12 +298,12 @@ class Day:
         return complaints
 
 
-def shrunk(seed: int) -> str:
+def shrunk(seed: int, kind: type[Day] = Day) -> str:
     """Return what a broken day still complains of with as few events as it needs; "" if it is not broken."""
     left_out: frozenset[int] = frozenset()
-    complaint = broken(Day(seed))
+    complaint = broken(kind(seed))
     for number in range(EVENTS) if complaint else ():
-        if shorter := broken(Day(seed, left_out | {number})):
+        if shorter := broken(kind(seed, left_out | {number})):
             left_out, complaint = left_out | {number}, shorter
     return complaint
 
@@ -403,7 +433,7 @@ def _grow(day: Day) -> None:
 
 def _garble(day: Day) -> None:
     """A cluster publishes what nobody can read, or nothing."""
-    day.publish(_pick(day), status=day.draw.choice(({}, {"gpuPools": [None]}, {"conditions": []})))
+    day.garble(_pick(day))
 
 
 def _undeclare(day: Day) -> None:
@@ -427,16 +457,12 @@ def _fail(day: Day) -> None:
     """A replica's pods are gone for a while."""
     serving = [name for name, plain in sorted(day.replicas().items()) if is_ready(plain)]
     if serving:
-        name = day.draw.choice(serving)
-        plain = day.plane.objects[name]
-        key = plain["metadata"]["uid"], plain["metadata"]["generation"]
-        day.due[key] = day.plane.now + day.draw.choice((10.0, 60.0))
+        day.fail(day.draw.choice(serving))
 
 
 def _unknown(day: Day) -> None:
     """A replica's controller no longer says whether it is Ready."""
-    if day.replicas():
-        day.plane.patch(day.draw.choice(sorted(day.replicas())), status={"conditions": []})
+    day.say_nothing()
 
 
 def _withhold(day: Day) -> None:

@@ -10,6 +10,7 @@ from tests.history.judge import judge
 from tests.history.lives import ordered
 from tests.simulate import swarm
 from tests.simulate.swarm import EVENTS, WINDOW, Day
+from tests.simulate.whole import WholeDay
 from tests.support import scale
 from tests.support.hash_seeds import printed_under
 
@@ -18,6 +19,13 @@ from tests.support.hash_seeds import printed_under
 def test_days_keep_the_promises_and_come_to_rest(number: int) -> None:
     for seed in scale.batch(number, quick=8, gate=200, soak=5_000):
         if complaint := swarm.broken(Day(seed)):
+            pytest.fail(complaint, pytrace=False)
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_whole_days_keep_them_down_to_the_pods(number: int) -> None:
+    for seed in scale.batch(number, quick=2, gate=40, soak=1_000):
+        if complaint := swarm.broken(WholeDay(seed)):
             pytest.fail(complaint, pytrace=False)
 
 

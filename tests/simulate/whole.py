@@ -1,0 +1,354 @@
+"""Whole days of everything that is ours: from deployments and services down to pods that start, and back.
+
+`Day` plays what is below a deployment. Here our own handlers compose it, as Crossplane calls them: clusters
+publish their pools, replicas become Objects, endpoints become routes. provider-kubernetes carries each Object
+when its turn comes, cannot reach a cluster, or loses what it was answered; and it holds what is deleted until
+the cluster has let go of it. Workload controllers and kubelets act late, in an order of their own; gangs are
+LeaderWorkerSets, which do not say what their status is about.
+
+At rest the truth of the pods counts, and no longer what is said: every replica has nodes, all of its pods run
+the image that is wanted, nothing is left on a cluster that nobody wants there, and every route leads to all
+endpoints.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tests.cluster.build import inference_class
+from tests.simulate import gateway
+from tests.simulate.chain import MEMBERSHIP, place_of, pods_of
+from tests.simulate.platforms import reported
+from tests.simulate.swarm import LOOK, Day, condition, image
+from tests.simulate.workers import WORKLOADS, Cluster, Refused, written
+from tests.support import build
+from tests.support.crossplane import Name, name_of
+
+if TYPE_CHECKING:
+    from tests.simulate.workers import Place
+
+Plain = dict[str, Any]
+
+SHARED = 150.0
+"""Seconds in which two Objects may manage one object: the later replica has to see the earlier one."""
+MANAGED = ("Object", "ObservedObjectCollection")
+LWS = {"name": "lws-controller-manager", "namespace": "lws-system"}
+FURNITURE: tuple[Plain, ...] = (
+    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"}},
+    {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": {"name": "inference-gateway", "namespace": "modelplane-system"},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": LWS,
+        "spec": {"replicas": 1, "template": build.template("lws")},
+    },
+)
+"""What a cluster has before anything is placed."""
+GATEWAY: Plain = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "Gateway",
+    "metadata": {"name": "modelplane", "namespace": "modelplane-system"},
+    "status": {"addresses": [{"type": "IPAddress", "value": "198.51.100.9"}]},
+}
+
+
+@dataclass
+class WholeDay(Day):
+    """A day of which our handlers compose all that we ship."""
+
+    OURS: ClassVar[tuple[str, ...]] = (
+        *("InferenceCluster", "ModelDeployment", "ModelEndpoint", "ModelReplica", "ModelService"),
+    )
+    ELSEWHERE: ClassVar[tuple[str, ...]] = ()
+
+    remote: dict[str, Cluster] = field(default_factory=dict)
+    """The clusters that Objects lead to, by their names in the fleet."""
+    configs: dict[str, str] = field(default_factory=dict)
+    """The cluster of each ClusterProviderConfig."""
+    doomed: set[Name] = field(default_factory=set)
+    """Objects that are deleted, and still held by the provider."""
+    asleep: dict[str, int] = field(default_factory=dict)
+    """Looks until the controllers of a cluster come back."""
+    shared: dict[tuple[str, Place], float] = field(default_factory=dict)
+    """What several Objects manage, by cluster and place, and since when."""
+    complaints: list[str] = field(default_factory=list)
+    is_calm: bool = False
+    """Whether everybody acts when it is their turn."""
+
+    def __post_init__(self) -> None:
+        """Draw how late the provider and the controllers are, and whether replicas are gangs."""
+        seeded = random.Random(f"whole {self.seed}")
+        self.is_late = seeded.choice((0.1, 0.4, 0.8)), seeded.choice((0.1, 0.4, 0.8))
+        self.gangs = seeded.random() < 0.4
+        self.accounting = seeded.choice(("Node", "Device"))
+        super().__post_init__()
+        self.plane.holds = self.doomed.__contains__
+        self.plane.write(inference_class("gpus"))
+        self.plane.write(GATEWAY)
+
+    def record(self, event: str, plain: Plain) -> None:
+        """Take note of provider configurations, and of Objects that the provider has to let go of."""
+        super().record(event, plain)
+        if plain["kind"] == "ClusterProviderConfig":
+            self.configs[plain["metadata"]["name"]] = plain["metadata"]["labels"]["crossplane.io/composite"]
+        if plain["kind"] in MANAGED and "deletionTimestamp" in plain["metadata"] and event == "MODIFIED":
+            self.doomed.add(name_of(plain))
+
+    # The platform team
+
+    @property
+    def nodes_each(self) -> int:
+        """The nodes of a replica."""
+        return 2 if self.gangs else 1
+
+    def publish(self, name: str, **changes: Any) -> None:
+        """Declare a cluster; what it publishes is our handler's."""
+        changes.pop("status", None)
+        wanted = self.fleet[name] * self.nodes_each
+        made = self.plane.objects.get(Name("InferenceCluster", "", name), {})
+        spec = made.get("spec", {})
+        pool = {
+            "name": "p",
+            "className": "gpus",
+            "nodeCount": wanted,
+            "accounting": self.accounting,
+        }
+        address = f"203.0.113.{int(name[1:]) + 1}"
+        existing = {"secretRef": {"name": name, "key": "kubeconfig"}, "gateway": {"address": address}}
+        declared = {"cluster": {"source": "Existing", "existing": existing}, "nodePools": [pool]}
+        kept = {key: spec[key] for key in ("taints", "resourceRefs") if key in spec}
+        metadata = {**made.get("metadata", {}), "name": name, "labels": {"fleet": "swarm"}}
+        plain = {"apiVersion": build.API, "kind": "InferenceCluster", "metadata": metadata}
+        status = {"status": made["status"]} if "status" in made else {}
+        self.plane.write({**plain, **status, "spec": {**kept, **declared, **changes}})
+        if name not in self.remote:
+            self.remote[name] = Cluster({})
+            for one in FURNITURE:
+                self.remote[name].apply(place_of(one), one)
+        cluster = self.remote[name]
+        for number in range(len(cluster.nodes), wanted):
+            cluster.nodes[f"n{number}"] = {"modelplane.ai/pool": "p"}
+
+    def garble(self, name: str) -> None:
+        """Declare what nobody can read."""
+        broken: Plain = self.draw.choice(({"nodePools": [{"name": "p"}]}, {"nodePools": "none"}))
+        self.publish(name, **broken)
+
+    # The ML teams
+
+    def engine(self) -> Plain:
+        """Return the engine of a deployment: a copy on a node, or a gang on two."""
+        return build.gang() if self.gangs else super().engine()
+
+    def create(self, name: Name) -> None:
+        """Create a deployment, and its address."""
+        super().create(name)
+        selector = {"matchLabels": {"modelplane.ai/deployment": name.name}}
+        metadata = {"name": name.name, "namespace": name.namespace}
+        plain = {"apiVersion": build.API, "kind": "ModelService", "metadata": metadata}
+        self.plane.write({**plain, "spec": {"endpoints": [{"selector": selector, "weight": 1}]}})
+
+    # The provider, the clusters and the gateway
+
+    def look(self) -> None:
+        """Let everybody act once, or not."""
+        for name in sorted(self.doomed):
+            self._withdraw(name)
+        for name, plain in sorted(self.plane.objects.items()):
+            if name.kind in MANAGED and not self._late(self.is_late[0]):
+                self._carry(name, plain)
+        for where, cluster in sorted(self.remote.items()):
+            sleeps = self.asleep[where] = max(0, self.asleep.get(where, 0) - 1)
+            idle = {place for place in cluster.objects if sleeps or self._late(self.is_late[1])}
+            cluster.tick(idle)
+        self._route()
+        self._shared()
+        for name, plain in self.replicas().items() if self.is_calm else ():
+            if condition(plain, "ModelAccepted").get("reason") == "NameTaken":
+                self.plane.delete(name, by_hand=True)  # As the message says.
+        self.plane.after(LOOK, self.look)
+
+    def _late(self, chance: float) -> bool:
+        return not self.is_calm and self.pods.random() < chance
+
+    def _cluster(self, plain: Plain) -> Cluster | None:
+        """Return the cluster that an Object leads to; None where it is gone."""
+        name = self.configs.get(plain["spec"]["providerConfigRef"]["name"], "")
+        return self.remote.get(name) if name in self.fleet else None
+
+    def _withdraw(self, name: Name) -> None:
+        """Delete what a deleted Object manages, and let go of it."""
+        plain = self.plane.objects[name]
+        cluster = self._cluster(plain)
+        if cluster is not None and (not cluster.reachable or self._late(self.is_late[0])):
+            return
+        self.doomed.discard(name)
+        policies = plain["spec"].get("managementPolicies", ["*"])
+        if cluster is not None and name.kind == "Object" and ("*" in policies or "Delete" in policies):
+            cluster.delete(place_of(plain["spec"]["forProvider"]["manifest"]))
+
+    def _carry(self, name: Name, plain: Plain) -> None:
+        """Apply or observe, and report: what is reported may be lost after it took effect."""
+        cluster = self._cluster(plain)
+        if "deletionTimestamp" in plain["metadata"] or MEMBERSHIP in plain["metadata"].get("labels", {}):
+            return
+        if cluster is None or not cluster.reachable:
+            self._report(name, plain, None)
+        elif name.kind == "ObservedObjectCollection":
+            self._collect(name, plain, cluster)
+        else:
+            manifest, seen = plain["spec"]["forProvider"]["manifest"], None
+            if plain["spec"].get("managementPolicies") == ["Observe"]:
+                seen = cluster.objects.get(place_of(manifest))
+            else:
+                try:
+                    seen = cluster.apply(place_of(manifest), manifest)
+                except Refused:
+                    seen = None
+            if not self._late(0.1):
+                self._report(name, plain, seen)
+
+    def _report(self, name: Name, plain: Plain, seen: Plain | None) -> None:
+        self.plane.patch(name, status=reported(plain, synced=seen is not None, held=seen))
+
+    def _collect(self, name: Name, plain: Plain, cluster: Cluster) -> None:
+        members = {name_of(member): member for member in pods_of(plain, cluster)}
+        for other, held in list(self.plane.objects.items()):
+            if held["metadata"].get("labels", {}).get(MEMBERSHIP) == name.name and other not in members:
+                self.plane.delete(other, by_hand=True)
+        for member in members.values():
+            self.plane.write(member)
+        self._report(name, plain, None)
+
+    def _route(self) -> None:
+        """Say of every route what a gateway says."""
+        kinds = ("HTTPRoute", "Service")
+        store = {
+            tuple(name): copy.deepcopy(plain) for kind in kinds for name, plain in self.standing(kind).items()
+        }
+        gateway.report(store)
+        for name, plain in store.items():
+            if name[0] == "HTTPRoute":
+                self.plane.patch(Name(*name), status=plain["status"])
+
+    def _shared(self) -> None:
+        """Complain of what two Objects manage, and of it once: each undoes what the other does."""
+        managers: dict[tuple[str, Place], list[str]] = {}
+        for name, plain in self.standing("Object").items():
+            if plain["spec"].get("managementPolicies") != ["Observe"]:
+                where = self.configs.get(plain["spec"]["providerConfigRef"]["name"], "")
+                place = place_of(plain["spec"]["forProvider"]["manifest"])
+                managers.setdefault((where, place), []).append(f"{name.namespace}/{name.name}")
+        several = {key: names for key, names in managers.items() if len(names) > 1}
+        self.shared = {key: self.shared.get(key, self.plane.now) for key in several}
+        for key, since in self.shared.items():
+            if self.plane.now - since > SHARED and not self.complaints:
+                self.complaints.append(f"{several[key]} manage one {key[1][1]} since {since:.0f} s")
+
+    # What happens
+
+    def fail(self, replica: Name) -> None:
+        """Let the pods of a replica be gone at once."""
+        for cluster, place in self._workloads(replica):
+            cluster.pods = [pod for pod in cluster.pods if pod.workload != place]
+
+    def say_nothing(self) -> None:
+        """Cut a cluster off, or let its controllers sleep, or let both be over."""
+        name = self.draw.choice(sorted(self.fleet))
+        if self.draw.random() < 0.5:
+            self.remote[name].reachable = not self.remote[name].reachable
+        else:
+            self.asleep[name] = self.draw.choice((0, 10, 40))
+
+    def calm(self) -> None:
+        """Let everybody act at once, too."""
+        super().calm()
+        self.is_calm = True
+        self.asleep.clear()
+        for cluster in self.remote.values():
+            cluster.reachable = True
+
+    # The truth
+
+    def _workloads(self, replica: Name) -> list[tuple[Cluster, Place]]:
+        """Return the workloads of a replica, and where they are."""
+        composed = (
+            self.plane.composites[replica].composed.values() if replica in self.plane.composites else ()
+        )
+        places = []
+        for child in composed:
+            plain = self.plane.objects.get(child)
+            cluster = self._cluster(plain) if plain is not None and child.kind == "Object" else None
+            if plain is not None and cluster is not None:
+                place = place_of(plain["spec"]["forProvider"]["manifest"])
+                places += [(cluster, place)] if place[1] in WORKLOADS and place in cluster.objects else []
+        return places
+
+    def waits(self, replica: Plain) -> bool:
+        """Whether a pod of a replica on a cluster that is there has no node, or there is no pod."""
+        if replica["spec"]["clusterName"] not in self.fleet:
+            return False
+        pods = [pod for cluster, place in self._workloads(name_of(replica)) for pod in cluster.mine(place)]
+        return not pods or not all(pod.node for pod in pods)
+
+    def unfinished(self) -> list[str]:
+        """Return what is not as it must be in the end, on the clusters, too."""
+        complaints = self.complaints + super().unfinished()
+        wanted: set[tuple[int, Place]] = set()
+        for name, plain in self.replicas().items():
+            for cluster, place in self._workloads(name):
+                wanted.add((id(cluster), place))
+                images = {image_of(template) for template in written(cluster.objects[place])}
+                images |= {image_of(pod.template) for pod in cluster.mine(place)}
+                if "epp" not in place[3] and (
+                    images != {image(plain)} or not all(pod.ready for pod in cluster.mine(place))
+                ):
+                    complaints.append(f"{place[3]} runs {sorted(images)}, and {image(plain)} is wanted")
+        for where, cluster in sorted(self.remote.items()):
+            there = [place for place in cluster.objects if place[1] in WORKLOADS and place[3] != LWS["name"]]
+            stray = [
+                place[3] for place in there if (id(cluster), place) not in wanted and where in self.fleet
+            ]
+            complaints += [f"{stray} are left on {where}"] if stray else []
+        return complaints + self._misrouted()
+
+    def _misrouted(self) -> list[str]:
+        """Return the addresses of models that do not lead to all endpoints there are."""
+        complaints = []
+        store = {tuple(name): plain for name, plain in self.plane.objects.items()}
+        endpoints = self.standing("ModelEndpoint")
+        for wish in self.wishes:
+            of = [
+                one
+                for one in endpoints.values()
+                if one["metadata"]["labels"].get("modelplane.ai/deployment") == wish.name
+            ]
+            mine = [one for one in of if one["metadata"]["namespace"] == wish.namespace]
+            routes = [
+                plain
+                for name, plain in self.standing("HTTPRoute").items()
+                if name.namespace == wish.namespace
+            ]
+            routes = [
+                plain
+                for plain in routes
+                if plain["metadata"]["labels"]["crossplane.io/composite"] == wish.name
+            ]
+            shares = gateway.shares(store, routes[0]) if routes and mine else {}
+            if mine and (not shares or "" in shares):
+                complaints.append(
+                    f"the route of {wish.name} leads to {sorted(shares)}, {len(mine)} endpoints stand"
+                )
+        return complaints
+
+
+def image_of(template: Plain) -> str:
+    """Return the image of a pod template."""
+    return str(template["spec"]["containers"][0]["image"])
