@@ -148,6 +148,13 @@ def cases() -> Iterator[Case]:
     drained = running(leaving, 2_000, 100)
     observed = build.observed(*drained)
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
+    quotas = [
+        {"name": f"q{at}", "namespaces": [wanted["metadata"]["namespace"]], "atMost": {"nodes": 9}}
+        for at in range(500)
+    ]
+    held = running(wanted, 3_000, 100)
+    world = World(wanted, many, held, input={"quotas": quotas})
+    yield Case("quotas", "500 over 3,000 replicas", len(json.dumps(quotas)), world)
     yield from strange()
 
 
@@ -279,6 +286,16 @@ def beyond(clusters: list[Plain]) -> Iterator[Case]:
     )
     size = len(json.dumps(long))
     yield Case("ModelReplica", "8 engines, 128 claims, 1.2 MB", size, replicas.Scene(long).asked, usual.asked)
+    short = [replicas.engine(f"e{at}", replicas.member(args=["-a"] * 29_000)) for at in range(8)]
+    many = replicas.Scene(replicas.replica(*short))
+    size = len(json.dumps(many.replica))
+    yield Case("ModelReplica", "232,000 short arguments", size, many.asked, usual.asked)
+    fields = {f"f:{at}": {"f:x": {}} for at in range(50_000)}
+    observed = applied(replicas.run(many))
+    for made in observed.values():
+        made["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": fields}]
+    world = many.but(observed=observed).asked
+    yield Case("ModelReplica", "the same, observed, with managedFields", size, world, usual.asked)
     yield from services()
     yield from published()
 
