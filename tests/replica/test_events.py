@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.replica.build import Scene, engine, gang, replica, run
+from tests.replica.build import CLUSTER, IMAGE, Scene, engine, gang, replica, run
 from tests.replica.provider import applied
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def reported(scene: Scene, answer: Answer) -> Scene:
 
 def test_a_life_has_one_event_for_each_step() -> None:
     first = run(SCENE)
+    [event] = first.events
+    assert tuple(event) == ("NORMAL", "Composing", f"Composing {IMAGE} on {CLUSTER}")
     seen = [[event[1] for event in first.events]]
     scene = reported(SCENE, first)
     for stage in ("nothing", "created", "created", "available", "available"):
