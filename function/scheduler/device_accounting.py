@@ -248,7 +248,11 @@ class PoolDevices:
             budget.spend(units + 1)
         before = budget.units
         memo[key] = None, before
-        value = find()
+        try:
+            value = find()
+        except TooManyCases:
+            del memo[key]  # It depends on no budget, so the next look ends with it, too.
+            raise
         memo[key] = value, before - budget.units
         return value
 
@@ -396,19 +400,29 @@ class PodLayout:
         return ways, cut
 
     def _split(self, number: int, kinds: Sequence[int], load: NodeLoad, budget: Budget) -> Iterator[NodeLoad]:
-        """Take so many devices of some kinds beside a load, in every way."""
-        rest = [(number, 0, load)]
+        """Take so many devices of some kinds beside a load, in every way: the most of the first kind first.
+
+        A kind may have a million devices, so each way is made when it is asked for.
+        """
+        rest = [iter([(number, 0, load)])]
         while rest:
-            number, depth, load = rest.pop()
+            state = next(rest[-1], None)
+            if state is None:
+                rest.pop()
+                continue
+            number, depth, load = state
             budget.spend(3)
             if not number:
                 yield load
             elif depth < len(kinds):
-                at = kinds[depth]
-                rest += [
-                    (number - taken, depth + 1, (*load[:at], load[at] + taken, *load[at + 1 :]))
-                    for taken in range(min(number, self.devices[at] - load[at]) + 1)
-                ]
+                rest.append(self._taking(kinds[depth], *state))
+
+    def _taking(
+        self, at: int, number: int, depth: int, load: NodeLoad
+    ) -> Iterator[tuple[int, int, NodeLoad]]:
+        """Yield what is left to take after each number of devices of one kind, the most first."""
+        for taken in range(min(number, self.devices[at] - load[at]), -1, -1):
+            yield number - taken, depth + 1, (*load[:at], load[at] + taken, *load[at + 1 :])
 
     def _all_of(self, possible: Iterable[Binding]) -> NodeLoad:
         """Return what must be free to be sure: the claimed count of every entry that may be bound."""
