@@ -7,10 +7,13 @@ entries and drops the oldest, without looking at what is used: at the bound some
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+_MISSING: Any = object()
 
 
 class Memo(Generic[T, V]):
@@ -28,10 +31,16 @@ class Memo(Generic[T, V]):
         self._values: dict[Hashable, V] = {}
 
     def of(self, key: Hashable, subject: T) -> V:
-        """Return the value of the subject that has the key."""
+        """Return the value of the subject that has the key.
+
+        Safe for many threads: at worst a value is computed twice, or one more is kept for a while.
+        """
         values = self._values
-        if key not in values:
+        value: V = values.get(key, _MISSING)
+        if value is _MISSING:
+            value = self._compute(subject)
             if len(values) >= self._most:
-                del values[next(iter(values))]
-            values[key] = self._compute(subject)
-        return values[key]
+                with suppress(RuntimeError, StopIteration):  # Another thread was quicker.
+                    values.pop(next(iter(values)), None)
+            values[key] = value
+        return value

@@ -88,7 +88,10 @@ class SeenNode(NamedTuple):
         elif spec.get("unschedulable") is True:
             fault = "is cordoned"
         taints = spec.get("taints")
-        read = _TAINTS.of(taints.key, taints) if isinstance(taints, Packed) else _taints(taints)
+        if isinstance(taints, Packed) and len(taints.key) <= MAX_TAINT_KEY:
+            read = _TAINTS.of(taints.key, taints)
+        else:
+            read = _taints(taints)
         return cls(string(metadata.get("name")), mapping(metadata.get("labels")), fault, read)
 
 
@@ -96,6 +99,8 @@ def _taints(stated: object) -> tuple[Taint, ...]:
     return read_taints(mappings(stated.plain() if isinstance(stated, Packed) else stated))
 
 
+MAX_TAINT_KEY = 8_192
+"""Bytes of taints that are remembered between calls: no real node states more, and so little is kept."""
 _TAINTS: Memo[Packed, tuple[Taint, ...]] = Memo(_taints, 256)
 """The nodes of a pool have the same taints: those of a whole cluster are read once."""
 _NOT_READY = ("False", "Unknown")
@@ -138,7 +143,7 @@ def _read(document: Document, shape: Shape, read: Callable[[JsonObject], T]) -> 
     synced, message = condition_of(status, "Synced")
     deleted = bool(mapping(plain.get("metadata")).get("deletionTimestamp"))
     return Sighting(
-        read(manifest) if isinstance(manifest, dict) else None,
+        read(manifest) if manifest and isinstance(manifest, dict) else None,
         gone=deleted or (synced is False and GONE in message),
         current=synced is True,
     )
@@ -314,7 +319,7 @@ class _NodeKinds(NamedTuple):
                 kinds[drift.kind_of(device), device.taints].append(device)
             by_driver[driver] = [(of[0], len(of)) for of in kinds.values()]
             key += [(driver, kind, len(of)) for kind, of in kinds.items()]
-        return cls(by_driver, has.unknown, (frozenset(key), has.unknown))
+        return cls(by_driver, has.unknown, (frozenset(key), frozenset(by_driver), has.unknown))
 
 
 class _Inventory(NamedTuple):

@@ -494,6 +494,25 @@ def test_nothing_is_looked_at_or_published_unless_asked_for() -> None:
     assert "CapacityUsable" not in {row.type for row in response.conditions}
 
 
+def test_nodes_of_which_nothing_was_read_are_nodes_in_doubt() -> None:
+    """An observed manifest that is empty says nothing of its node."""
+    response = handler.run(Look(nodes=[seen({}) for _ in "abcd"]).request())
+    assert condition(response)[0] == "NotObserved"
+
+
+def test_what_nodes_lack_is_told_the_same_in_any_order() -> None:
+    """A node whose driver publishes no device is not like one without the driver."""
+    other = seen(
+        resource_slice("b", []) | {"spec": {**resource_slice("b", [])["spec"], "driver": "nic.example.com"}}
+    )
+    slices = [*whole("c", "d"), seen(resource_slice("a", [])), other]
+    texts = {
+        condition(handler.run(Look(nodes=[seen(node(name)) for name in order], slices=slices).request()))
+        for order in ("abcd", "badc")
+    }
+    assert len(texts) == 1
+
+
 def test_no_observation_takes_anything_away_in_whatever_order() -> None:
     """Law C, Law 2: whatever is seen, late or wrong, all is desired and nothing above the declared."""
     draw = random.Random(5)
