@@ -26,7 +26,7 @@ from function.replica.adapters import adapters_head, config_map
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
 from function.replica.picker import CONFIG_FILE, PHASES_PLUGIN, routing
 from function.replica.pods import engine_port
-from function.replica.snapshot import ReplicaSnapshot, was_updated
+from function.replica.snapshot import REMOTE_NAMESPACE, ReplicaSnapshot, was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
 from function.replica.workloads import (
     ClaimTemplate,
@@ -131,17 +131,23 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     return _desired(request, observed, states.values(), wanted, kept)
 
 
-def let_go(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
-    """Keep every Object, and manage nothing by it: what it leads to is another replica's.
+def let_go(request: Request, observed: Mapping[str, ObservedObject], engines: frozenset[str]) -> Composition:
+    """Keep every Object, and manage nothing more by those that lead to another replica's objects.
 
-    Otherwise the Objects of both would undo each other for ever, and the deletion of this replica would
-    take the other's pods along.
+    `engines`: the names of that one's engines, which its workloads are called by. Otherwise the
+    Objects of both would undo each other for ever, and the deletion of this one would take its pods along.
     """
     kept = keep_everything(request, observed)
     desired = {}
     for key, composed in kept.desired.items():
         resource = dict(composed.resource)
-        if resource.get("kind") == "Object":
+        read = names.read_key(key)
+        # Workloads and claims of an engine that the other has not are not shared, nor is another namespace.
+        of_engine = read is not None and read.what in (names.WORKLOAD, names.CLAIM, names.BUDGET, names.SEEN)
+        is_theirs = observed[key].identity.namespace == REMOTE_NAMESPACE and (
+            not of_engine or (read is not None and read.of in engines)
+        )
+        if resource.get("kind") == "Object" and is_theirs:
             policies = {"managementPolicies": list(objects.OBSERVE)}
             resource["spec"] = {**mapping(resource.get("spec")), **policies}
         desired[key] = Desired(resource, ready=composed.ready)

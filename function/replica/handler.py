@@ -51,8 +51,10 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     observed = read_observed(request, reuse)
     snapshot = read_snapshot(request, observed, reuse)
     if isinstance(snapshot, Doubt):
-        is_taken = isinstance(snapshot, NameTaken)
-        composition = let_go(request, observed) if is_taken else keep_everything(request, observed)
+        if isinstance(snapshot, NameTaken):
+            composition = let_go(request, observed, snapshot.engines)
+        else:
+            composition = keep_everything(request, observed)
         ttl: tuple[float | None, float | None] = (None, None)
         try:
             stated = WorkloadConfig.parse(request.input or {}).ttl

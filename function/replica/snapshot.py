@@ -291,13 +291,16 @@ _SHAPE: Shape = {
         "creationTimestamp": None,
         "labels": dict.fromkeys((*_LABELS, INDEX_LABEL)),
     },
-    "spec": {"clusterName": None},
+    "spec": {"clusterName": None, "engines": {"name": None}},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class NameTaken(Doubt):
     """The objects on the cluster are another replica's: its pods are not ours, and what is ours lets go."""
+
+    engines: frozenset[str] = frozenset()
+    """Engines of those replicas: only their workloads can be theirs."""
 
 
 class _Namesake(NamedTuple):
@@ -308,6 +311,7 @@ class _Namesake(NamedTuple):
     standing: tuple[str, str]
     """When it was created, as the API server writes it so that texts sort, and its namespace."""
     labels: dict[str, Any]
+    engines: frozenset[str] = frozenset()
 
 
 def _namesake(document: Document) -> _Namesake:
@@ -324,6 +328,9 @@ def _namesake(document: Document) -> _Namesake:
             str(metadata.get("namespace") or ""),
         ),
         labels=mapping(metadata.get("labels")),
+        engines=frozenset(
+            str(engine.get("name")) for engine in mappings(mapping(plain.get("spec")).get("engines"))
+        ),
     )
 
 
@@ -389,11 +396,10 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
     if not required:
         return None
     ours = _namesake(request.composite)
-    replicas = map(_namesake, request.required.get(NAMESAKES, ()))
-    holder = min(
-        (theirs.standing for theirs in replicas if theirs.place == ours.place), default=ours.standing
-    )
-    if holder < ours.standing:
+    namesakes = map(_namesake, request.required.get(NAMESAKES, ()))
+    earlier = [one for one in namesakes if one.place == ours.place and one.standing < ours.standing]
+    if earlier:
+        holder = min(one.standing for one in earlier)
         # Two of one second may both be composed before either sees the other.
         text = (
             f"ModelReplica {holder[1]}/{replica.name} came first on {cluster}, and in the namespace"
@@ -401,7 +407,7 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
             " its deployment places one of another name; what is on the cluster is left to the other,"
             " nothing new is composed"
         )
-        return NameTaken(NAME_TAKEN, one_line(text))
+        return NameTaken(NAME_TAKEN, one_line(text), frozenset().union(*(one.engines for one in earlier)))
     cache = _earlier_cache(request, required)
     if cache:
         return _doubt(

@@ -142,6 +142,22 @@ def test_what_both_composed_is_left_to_the_one_that_came_first() -> None:
     assert run(again).desired == run(both.but(more={"namesakes": [existing()]})).desired
 
 
+def test_what_only_one_of_them_has_is_still_managed() -> None:
+    """A workload of an engine that the other has not would be left behind with its devices."""
+    theirs = existing("a-team")
+    for engine in theirs["spec"]["engines"]:
+        engine["name"] = "another"
+    alone = scene(existing())
+    both = alone.but(observed=applied(run(alone)), more={"namesakes": [existing(), theirs]})
+    answer = run(both)
+    assert answer.reason("ModelAccepted") == "NameTaken"
+    let_go = {
+        key for key, made in answer.desired.items() if made["spec"].get("managementPolicies") == ["Observe"]
+    }
+    assert let_go
+    assert not {key for key in let_go if key.startswith(("model-serving", "resource-claim"))}
+
+
 @pytest.mark.parametrize("seed", scale.seeds(20))
 def test_of_all_namesakes_exactly_one_is_composed(seed: int) -> None:
     draw = random.Random(seed)
