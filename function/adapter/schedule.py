@@ -85,7 +85,7 @@ class AdapterInput:
     complete: bool = False
     """Whether the replicas of the base and the placements were delivered: else nothing is placed."""
     routed: frozenset[str] = frozenset()
-    """Replicas of own placements that have an endpoint of the adapter, or get one once it is configured."""
+    """Replicas of own placements whose endpoint of the adapter exists: a desired one has no backend yet."""
 
     @cached_property
     def free(self) -> Mapping[str, int]:

@@ -172,9 +172,7 @@ def read_snapshot(request: Request, reuse: Reuse, *, whole: bool) -> AdapterSnap
         absent=frozenset(absent),
         placements={replica: tuple(placements) for replica, placements in by_replica.items()},
         complete=complete,
-        routed=frozenset(
-            name for name in names if f"{ENDPOINT_KEY}{name}" in request.observed or way_to(request, name)
-        ),
+        routed=frozenset(name for name in names if f"{ENDPOINT_KEY}{name}" in request.observed),
     )
     undelivered = [item.name for item in standing(request) if not item.delivered(request)]
     return AdapterSnapshot(adapter, inputs, tuple(undelivered))
