@@ -358,5 +358,6 @@ def test_a_large_file_is_one_whose_first_item_takes_long(verb: str, monkeypatch:
     run(verb, EXAMPLE)
     assert not any(asked)
     monkeypatch.setattr(manifests, "SLOW", 1_000)
+    monkeypatch.setattr(lint, "SLOW", 1_000)
     run(verb, EXAMPLE)
     assert any(asked)
