@@ -13,17 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from function.adapter.schedule import AdapterDecision, KeptPlacement
-from function.adapter.snapshot import (
-    ENDPOINT_KEY,
-    ENDPOINT_KIND,
-    PLACEMENT_KEY,
-    AdapterSnapshot,
-    way_to,
-)
+from function.adapter.snapshot import ENDPOINT, ENDPOINT_KEY, ENDPOINT_KIND, PLACEMENT_KEY, AdapterSnapshot
 from function.api.adapter import ADAPTER_LABEL, PLACEMENT_KIND, REPLICA_LABEL, placement_name
-from function.api.model import Reader, plain_of
+from function.api.model import Reader, mapping, plain_of
 from function.api.names import API_VERSION
-from function.boundary import Desired, Document, Request
+from function.boundary import Desired, Document, Request, Resolution
 from function.fail_static import as_observed
 
 
@@ -68,10 +62,14 @@ def _endpoint(
     if kept.lost or (base is not None and base.ready is False):
         return None
     ready = observed is not None and Reader().ready(plain_of(observed)) is True
-    way = way_to(request, replica) if is_configured else {}
-    if way:
-        named = placement_name(snapshot.adapter.name, replica)
-        return Desired(_composed(ENDPOINT_KIND, snapshot, replica, named) | {"spec": way}, ready)
+    name = f"{ENDPOINT}/{replica}"
+    if is_configured and request.resolution(name) is Resolution.DELIVERED:
+        source = plain_of(request.required[name][0])
+        spec = mapping(source.get("spec"))
+        if spec.get("url") and not mapping(source.get("metadata")).get("deletionTimestamp"):
+            wanted = {key: spec[key] for key in ("url", "rewritePath") if key in spec}
+            named = placement_name(snapshot.adapter.name, replica)
+            return Desired(_composed(ENDPOINT_KIND, snapshot, replica, named) | {"spec": wanted}, ready)
     if observed is None:
         return None
     namespace = snapshot.adapter.namespace

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from function.adapter.schedule import AdapterDecision, AdapterInput, OwnPlacement
 from function.api.adapter import (
@@ -102,19 +101,6 @@ def fleet(request: Request) -> tuple[Requirement, ...]:
         ),
         Requirement(PLACEMENTS, API_VERSION, PLACEMENT_KIND, namespace=namespace),
     )
-
-
-def way_to(request: Request, replica: str) -> dict[str, Any]:
-    """Return where the endpoint of a replica leads; empty where there is none that stays."""
-    name = f"{ENDPOINT}/{replica}"
-    if request.resolution(name) is not Resolution.DELIVERED:
-        return {}
-    source = plain_of(request.required[name][0])
-    spec = mapping(source.get("spec"))
-    leaves = mapping(source.get("metadata")).get("deletionTimestamp")
-    return {
-        key: spec[key] for key in ("url", "rewritePath") if key in spec and spec.get("url") and not leaves
-    }
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
