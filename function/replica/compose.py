@@ -131,6 +131,10 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     return _desired(request, observed, states.values(), wanted, kept)
 
 
+_OF_ENGINE = (names.WORKLOAD, names.CLAIM, names.BUDGET, names.SEEN)
+"""Objects that are called by an engine."""
+
+
 def let_go(request: Request, observed: Mapping[str, ObservedObject], engines: frozenset[str]) -> Composition:
     """Keep every Object, and manage nothing more by those that lead to another replica's objects.
 
@@ -141,12 +145,10 @@ def let_go(request: Request, observed: Mapping[str, ObservedObject], engines: fr
     desired = {}
     for key, composed in kept.desired.items():
         resource = dict(composed.resource)
-        read = names.read_key(key)
         # Workloads and claims of an engine that the other has not are not shared, nor is another namespace.
-        of_engine = read is not None and read.what in (names.WORKLOAD, names.CLAIM, names.BUDGET, names.SEEN)
-        is_theirs = observed[key].identity.namespace == REMOTE_NAMESPACE and (
-            not of_engine or (read is not None and read.of in engines)
-        )
+        read = names.read_key(key)
+        is_ours = read is not None and read.what in _OF_ENGINE and read.of not in engines
+        is_theirs = not is_ours and observed[key].identity.namespace == REMOTE_NAMESPACE
         if resource.get("kind") == "Object" and is_theirs:
             policies = {"managementPolicies": list(objects.OBSERVE)}
             resource["spec"] = {**mapping(resource.get("spec")), **policies}

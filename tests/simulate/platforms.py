@@ -189,13 +189,13 @@ class Chain:
     def _runs(self, replica: Plain) -> Template | None:
         """Return what the pods run, where that is all that is wanted and on its way; else None."""
         cluster, made = self._cluster(replica), self._workloads(replica)
-        templates = [_image(template) for place in made for template in written(cluster.objects[place])]
-        pods = [_image(pod.template) for place in made for pod in cluster.mine(place)]
+        templates = [image_of(template) for place in made for template in written(cluster.objects[place])]
+        pods = [image_of(pod.template) for place in made for pod in cluster.mine(place)]
         return (image(replica),) if {*templates, *pods} == {image(replica)} else None
 
     def runs(self, images: Collection[str]) -> bool:
         """Tell whether some pod runs one of these images."""
-        return any(_image(pod.template) in images for one in self.remote.values() for pod in one.pods)
+        return any(image_of(pod.template) in images for one in self.remote.values() for pod in one.pods)
 
     def is_mute(self, replica: Plain) -> bool:
         """Tell whether nothing on its cluster says what the pods of a gang run, and nothing ever will.
@@ -446,5 +446,6 @@ def condition_generation(one: Plain) -> int:
     return next((row.get("observedGeneration", 0) for row in rows if row["type"] == "Synced"), 0)
 
 
-def _image(template: Plain) -> str:
+def image_of(template: Plain) -> str:
+    """Return the image of a pod template."""
     return str(template["spec"]["containers"][0]["image"])

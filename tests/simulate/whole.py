@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tests.cluster.build import inference_class
 from tests.simulate import gateway
 from tests.simulate.chain import MEMBERSHIP, place_of, pods_of
-from tests.simulate.platforms import reported
+from tests.simulate.platforms import image_of, reported
 from tests.simulate.swarm import LOOK, Day, condition, image
 from tests.simulate.workers import WORKLOADS, Cluster, Refused, written
 from tests.support import build
@@ -347,8 +347,3 @@ class WholeDay(Day):
                     f"the route of {wish.name} leads to {sorted(shares)}, {len(mine)} endpoints stand"
                 )
         return complaints
-
-
-def image_of(template: Plain) -> str:
-    """Return the image of a pod template."""
-    return str(template["spec"]["containers"][0]["image"])
