@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from example.compare import command_line
-from tests.schema.admission import refusals
+from tests.schema.admission import children, refusals
 from tests.schema.bad import made
 from tests.schema.crds import DEFINITIONS, INPUTS, ROOT, objects, schema_of
 
@@ -52,6 +52,42 @@ def _fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:
     for within in ("items", "additionalProperties"):
         if isinstance(schema.get(within), dict):
             yield from _fields(schema[within], path)
+
+
+WALKS = [
+    yaml.safe_load(text)
+    for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kinds.md").read_text(), re.DOTALL)
+]
+"""The whole objects of the page that shows each kind from top to bottom."""
+ELSEWHERE = re.compile(r"\.attributes\.(?!list$)|\.alternatives\.engines\.")
+"""Fields that no walk needs: types of values, which a class shows, and engines of an alternative again."""
+
+
+@pytest.mark.parametrize("plain", WALKS, ids=lambda plain: f"{plain['kind']}-{plain['metadata']['name']}")
+def test_a_walk_is_accepted(plain: dict[str, Any]) -> None:
+    assert refusals(plain, schema_of(plain["kind"])) == []
+
+
+@pytest.mark.parametrize("kind", sorted({plain["kind"] for plain in WALKS}))
+def test_a_walk_shows_every_field(kind: str) -> None:
+    spec = {"properties": {"spec": SCHEMAS[kind]["properties"]["spec"]}}
+    shown = {path for plain in WALKS if plain["kind"] == kind for path in _written(plain, spec)}
+    assert [path for path in _fields(spec) if path not in shown and not ELSEWHERE.search(path)] == []
+
+
+def test_the_walks_are_one_fleet_with_room_for_all(tmp_path: Path) -> None:
+    (tmp_path / "kinds.yaml").write_text(yaml.safe_dump_all(WALKS))
+    for verb in ("lint", "plan"):
+        assert command_line(verb, str(tmp_path))[0] == 0
+
+
+def _written(plain: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """The fields that an object sets, under the names that `_fields` gives them."""
+    for step, value, below in children(plain, schema):
+        here = f"{path}{step}" if step[1:] in schema.get("properties", {}) else path
+        if here != path:
+            yield here
+        yield from _written(value, below, here)
 
 
 def test_blocks_are_planned(tmp_path: Path) -> None:
