@@ -114,7 +114,9 @@ _NODE: Shape = {
 _RULE: Shape = {"spec": {"deviceSelector": None, "taint": _TAINT}}
 _CLAIM: Shape = {
     "metadata": {"ownerReferences": dict.fromkeys(("kind", "name"))},
-    "status": {"allocation": {"devices": {"results": dict.fromkeys(("driver", "pool", "adminAccess"))}}},
+    "status": {
+        "allocation": {"devices": {"results": dict.fromkeys(("driver", "pool", "device", "adminAccess"))}}
+    },
 }
 
 
@@ -360,7 +362,8 @@ def _held_by_others(
     }
     ours = {replica.name[:prefix].replace(".", "-").rstrip("-") for replica in replicas or ()}
     lengths = {len(beginning) for beginning in ours}
-    held: Counter[tuple[str, str]] = Counter()
+    # From Kubernetes 1.36 on several claims may have shares of one device.
+    held: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for sighting in claims if replicas is not None else ():
         claim = sighting.content or {}
         owners = [
@@ -372,11 +375,11 @@ def _held_by_others(
             continue
         allocated = mapping(mapping(mapping(claim.get("status")).get("allocation")).get("devices"))
         for result in mappings(allocated.get("results")):
-            driver = string(result.get("driver"))
-            node = node_of.get((driver, string(result.get("pool"))))
+            driver, pool = string(result.get("driver")), string(result.get("pool"))
+            node = node_of.get((driver, pool))
             if node is not None and result.get("adminAccess") is not True:
-                held[node, driver] += 1
-    return dict(held)
+                held[node, driver].add((pool, string(result.get("device"))))
+    return {where: len(devices) for where, devices in held.items()}
 
 
 def _pool(

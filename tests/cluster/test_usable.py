@@ -390,6 +390,12 @@ OURS = replica()["metadata"]["name"]
 TENANTS: list[tuple[list[Plain], int, str, str]] = [
     ([], 4, "", "nobody claims anything"),
     ([claim("notebook", "a", 2)], 3, "a has 2 devices that others claim", "a tenant's"),
+    (
+        [claim("notebook", "a"), claim("other", "a", shareID="b2f1")],
+        3,
+        "a has 1 device that others claim",
+        "shares of a device are one",
+    ),
     ([claim(f"{OURS}-main-7d9-x", "a", 8), claim(f"{OURS}-main-0", "b", 8)], 4, "", "our replica's"),
     ([claim("notebook", "a", adminAccess=True)], 4, "", "administrative access takes nothing"),
     ([claim("notebook", "elsewhere")], 4, "", "no node of the pool"),
