@@ -31,7 +31,7 @@ import yaml
 from example.caller import ROOT
 from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.live.__main__ import isolate
-from tests.referee import cluster, judge, lost
+from tests.referee import cluster, features, judge, lost
 from tests.referee.scenarios import SCENARIOS
 from tests.referee.worlds import MODES, World, deployment, edited, inputs_of, mappings, pods_of
 
@@ -289,7 +289,7 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8, help="worlds at a time: most of it is waiting")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(100_000))
     parser.add_argument("--mode", choices=MODES, action="append", help="modes of random worlds; all of them")
-    parser.add_argument("--only", choices=["scenarios", "examples", "worlds"], action="append")
+    parser.add_argument("--only", choices=["scenarios", "examples", "worlds", "features"], action="append")
     given = parser.parse_args()
     reason = cluster.missing() or ("" if isolate() else "this container may not make namespaces")
     if reason:
@@ -299,23 +299,16 @@ def main() -> int:
     parts = given.only or ["scenarios", "examples", "worlds"]
     with cluster.started():
         referee = Referee()
-        say(f"seed {given.seed}; the cluster is up after {time.monotonic() - began:.0f} s")
+        version = cluster.call("GET", "/version")["gitVersion"]
+        say(f"seed {given.seed}; Kubernetes {version} is up after {time.monotonic() - began:.0f} s")
+        if "features" in parts:
+            features.report(referee.seen, say)
         if "scenarios" in parts:
             _all(referee, referee.scenario, list(SCENARIOS), given.parallel)
         if "examples" in parts:
             referee.examples()
         if "worlds" in parts:
-            modes, end = given.mode or MODES, time.monotonic() + 60 * given.minutes
-            seeds = [(given.seed + at // len(modes), modes[at % len(modes)]) for at in range(given.worlds)]
-
-            stopped = Event()
-            signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-
-            def one(pair: tuple[int, str]) -> None:
-                if time.monotonic() < end and not stopped.is_set():
-                    referee.random(*pair)
-
-            _all(referee, one, seeds, given.parallel)
+            _worlds(referee, given)
     if referee.judged[judge.WRONG] * WRONG_IN > referee.judged.total():
         referee.differs("refusals by devices", f"more than 1 in {WRONG_IN} is wrong")
     say(f"{time.monotonic() - began:.0f} s, {len(referee.differ)} disagreements")
@@ -324,6 +317,20 @@ def main() -> int:
     for said, number in sorted(referee.judged.items()):
         say(f"{number:8d}  refusals by devices that bind: {said}")
     return 1 if referee.differ else 0
+
+
+def _worlds(referee: Referee, given: argparse.Namespace) -> None:
+    """Ask random worlds of every mode until the time is over, or somebody ends it."""
+    modes, end = given.mode or MODES, time.monotonic() + 60 * given.minutes
+    seeds = [(given.seed + at // len(modes), modes[at % len(modes)]) for at in range(given.worlds)]
+    stopped = Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+
+    def one(pair: tuple[int, str]) -> None:
+        if time.monotonic() < end and not stopped.is_set():
+            referee.random(*pair)
+
+    _all(referee, one, seeds, given.parallel)
 
 
 def _all(referee: Referee, ask: Callable[[Any], None], questions: Sequence[Any], parallel: int) -> None:

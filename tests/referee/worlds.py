@@ -21,7 +21,7 @@ from tests.referee import cluster
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from function.cli.worlds.inputs import Inputs
 
@@ -111,14 +111,18 @@ class World:
 
     def build(self, *, turned: bool = False, **node: object) -> None:
         """Make the nodes; `turned`: their drivers list the devices the other way round."""
-        for pool, (nodes, _, entries) in self.pools.items():
-            listed = entries[::-1] if turned else entries
+        for pool, (nodes, _, _) in self.pools.items():
             for at in range(nodes):
-                labels = {"modelplane.ai/pool": pool}
-                self._made += cluster.add_node(f"{self.name}-{pool}-{at}", labels, listed, **node)
+                self.add_node(pool, at, turned=turned, **node)
 
-    def put(self, replicas: Sequence[Plain]) -> list[str]:
-        """Apply what replicas become on their cluster; return what the API server refuses."""
+    def add_node(self, pool: str, at: int, *, turned: bool = False, **node: object) -> None:
+        """Make one node of a pool."""
+        _, _, entries = self.pools[pool]
+        labels, listed = {"modelplane.ai/pool": pool}, entries[::-1] if turned else entries
+        self._made += cluster.add_node(f"{self.name}-{pool}-{at}", labels, listed, **node)
+
+    def put(self, replicas: Sequence[Plain], edit: Callable[[Plain], None] | None = None) -> list[str]:
+        """Apply what replicas become on their cluster, edited; return what the API server refuses."""
         with _DECIDING:
             composed = [
                 (one.name, copy.deepcopy(manifest))
@@ -129,6 +133,8 @@ class World:
         refused = []
         for name, manifest in composed:
             manifest["metadata"].setdefault("namespace", "default")
+            if edit:
+                edit(manifest)
             self._applied.setdefault(name, set()).add((manifest["kind"], manifest["metadata"]["name"]))
             try:
                 cluster.apply(manifest)
