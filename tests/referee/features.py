@@ -93,6 +93,13 @@ TRIALS = (
         request=ask(1) | {"tolerations": [{"key": "broken", "operator": "Exists"}]},
     ),
     Trial("two devices with a list as attribute", _listed, "attributes.fabric", count=2),
+    Trial(
+        "a selector that asks for one of a list",
+        lambda device: device,
+        "attributes.type",
+        count=2,
+        request=ask(1, f'device.attributes["{build.GPU}"].type.includes("gpu")'),
+    ),
     Trial("two devices that wait to be attached", _binding, "bindingConditions", count=2),
 )
 
@@ -140,7 +147,7 @@ def tried(trial: Trial, name: str, seen: cluster.Seen) -> str:
         try:
             answer = cluster.call("PATCH", where, {"spec": spec}, lost.PATCH)
         except cluster.RefusedByServer as refusal:
-            return "refused: " + str(refusal).partition('"message":"')[2][:160]
+            return "the slice is refused: " + _message(str(refusal))
         kept = within(answer["spec"]["devices"][0], trial.read)
         asked = build.deployment(f"{name}x", 2, [build.engine(members=[build.member(devices=[request])])])
         replicas, _ = world.decide(asked)
@@ -148,16 +155,22 @@ def tried(trial: Trial, name: str, seen: cluster.Seen) -> str:
             for claimed in one["spec"]["engines"][0]["members"][0]["deviceRequests"]:
                 claimed |= {key: trial.request[key] for key in trial.request.keys() - request.keys()}
         refused = world.put(replicas)
-        said = refused or seen.settled(name, pods_of(replicas), limit=20)
+        if refused:
+            return "the claim is refused: " + _message(refused[0])
+        said = seen.settled(name, pods_of(replicas), limit=20)
         bound = sum(bool(pod["spec"].get("nodeName")) for pod in seen.of(name))
         return f"{'kept' if kept else 'dropped'}; bound {bound} of {len(replicas)}{reason(said)}"
     finally:
         world.tear_down(seen)
 
 
+def _message(refusal: str) -> str:
+    return refusal.partition('"message":"')[2].partition("is invalid: ")[2][:160]
+
+
 def reason(said: Sequence[str]) -> str:
     """The first thing that is said of what does not bind."""
-    return f" ({said[0].partition(': ')[2]})" if said else ""
+    return f" ({said[0].partition(': ')[2].partition('. ')[0]})" if said else ""
 
 
 def share(published: Plain, pool: Plain, counters: Plain) -> None:
@@ -233,7 +246,7 @@ def gang(seen: cluster.Seen, *, grouped: bool) -> str:
         said += _held(seen, name)
         world.add_node(f"{name}a", 1)
         waits = seen.settled(name, 2, limit=30)
-        return f"{said}; on two {_held(seen, name)}{reason([*refused, *waits])}"
+        return f"{said}; on two {_held(seen, name)}{reason(refused or waits)}"
     finally:
         world.tear_down(seen)
         if grouped:
