@@ -147,9 +147,18 @@ live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/
 tutorial: $(STAMP) ## the second half of docs/tutorial.md in a real control plane (CONTROLPLANE, CROSSPLANE_VERSION)
 	@$(BIN)/python -m tests.live.tutorial
 
+KUBERNETES ?=
+BUILDS ?= dist
+BUILT := $(abspath $(BUILDS))/kubernetes-$(KUBERNETES)
 .PHONY: referee
-referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7')
-	@$(BIN)/python -u -m tests.referee $(WORLDS)
+referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7'; KUBERNETES=1.37.2 is built from its Go module, half an hour of CPU once)
+	@[ -z "$(KUBERNETES)" ] || [ -x $(BUILT)/bin/kube-scheduler ] || hack/kubernetes.sh $(KUBERNETES) $(BUILT)/bin
+	@$(if $(KUBERNETES),REFEREE_STATE=$(BUILT)) $(BIN)/python -u -m tests.referee $(WORLDS)
+
+RELEASES ?= 1.36.3 1.37.2
+.PHONY: referees
+referees: ## every referee that this machine can build and run, each with its time (RELEASES='1.36.3 1.37.2' of Kubernetes)
+	@RELEASES="$(RELEASES)" hack/referees.sh
 
 KSERVE ?= 0.20.0
 .PHONY: referee-kserve
