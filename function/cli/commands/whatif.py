@@ -190,7 +190,7 @@ def _show(answer: WhatIf) -> None:
 def _summary(out: Screen, answer: WhatIf) -> None:
     """Print one line about the whole fleet: replicas, moves, who is worse off, and the price."""
     differences = answer.differences
-    moved = sum(difference.moves for difference in differences)
+    moved = sum(min(len(difference.leaving), len(difference.arriving)) for difference in differences)
     worse = sum(difference.worse for difference in differences)
     was = sum(difference.before.total for difference in differences)
     now = sum(difference.after.total for difference in differences)

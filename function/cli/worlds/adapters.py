@@ -11,7 +11,6 @@ adapters go elsewhere first where there is room.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.adapter.forecast import AdapterForecast, forecast
@@ -35,29 +34,21 @@ SINCE = "1970-01-01T00:00:00Z"
 """When a replica that a plan drops is said to leave: any time will do."""
 
 
-@dataclass(frozen=True, slots=True)
 class PlannedAdapter:
     """One adapter, and what its handler answers."""
 
-    manifest: Manifest
-    forecast: AdapterForecast
-    places: tuple[tuple[str, str, str], ...]
-    """Replica, cluster, and `new` or `retained`."""
-
-    @property
-    def title(self) -> str:
+    def __init__(
+        self, manifest: Manifest, forecast: AdapterForecast, places: Iterable[tuple[str, str, str]]
+    ) -> None:
+        self.manifest, self.forecast = manifest, forecast
+        self.places = tuple(places)
+        """Replica, cluster, and `new` or `retained`."""
+        self.title = "/".join(manifest.identity)
         """`namespace/name`."""
-        return f"{self.manifest.namespace}/{self.manifest.name}"
-
-    @property
-    def wanted(self) -> int:
+        self.wanted = number(manifest.spec.get("replicas"), 1)
         """How many replicas it is wanted on."""
-        return number(self.manifest.spec.get("replicas"), 1)
-
-    @property
-    def total(self) -> int:
+        self.total = number(mapping(forecast.response.status.get("replicas")).get("total"), 0)
         """How many replicas it is on, without those that are to be replaced."""
-        return number(mapping(self.forecast.response.status.get("replicas")).get("total"), 0)
 
     @property
     def placements(self) -> list[JsonObject]:
@@ -184,7 +175,7 @@ def placed(
                 places.append((name, cluster, "retained" if key in observed else "new"))
                 if key not in observed:
                     held[PLACEMENT_KIND, manifest.namespace].append(desired.resource)
-        answers.append(PlannedAdapter(manifest, made, tuple(places)))
+        answers.append(PlannedAdapter(manifest, made, places))
     return answers
 
 
@@ -249,35 +240,24 @@ def _configured(replicas: Iterable[JsonObject], placements: Iterable[JsonObject]
     ]
 
 
-@dataclass(frozen=True, slots=True)
 class AdapterDifference:
     """One adapter before and after a change; None where it is not there."""
 
-    name: str
-    before: PlannedAdapter | None
-    after: PlannedAdapter | None
-    leaving: list[tuple[str, str]]
-    """Replica and cluster of the places that it loses."""
-    arriving: list[tuple[str, str]]
-    """Replica and cluster of the places that it gets."""
-
-    @property
-    def counts(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def __init__(self, name: str, before: PlannedAdapter | None, after: PlannedAdapter | None) -> None:
+        self.name, self.before, self.after = name, before, after
+        here, there = (
+            {replica: cluster for replica, cluster, _ in end.places} if end else {} for end in (before, after)
+        )
+        self.leaving = [(replica, cluster) for replica, cluster in here.items() if replica not in there]
+        self.arriving = [(replica, cluster) for replica, cluster in there.items() if replica not in here]
+        """Replica and cluster of the places that it loses, and of those that it gets."""
+        was, now = ((end.total, end.wanted) if end else (0, 0) for end in (before, after))
+        self.counts = was, now
         """Places and how many are wanted, before and after."""
-        ends = (self.before, self.after)
-        one, other = ((0, 0) if end is None else (end.total, end.wanted) for end in ends)
-        return one, other
-
-    @property
-    def worse(self) -> bool:
-        """Tell whether more of its places are missing than without the change."""
-        (was, before), (total, wanted) = self.counts
-        return total < min(was, wanted) or wanted - total > max(0, before - was)
-
-    @property
-    def changed(self) -> bool:
-        """Tell whether the change concerns it at all."""
-        return self.counts[0] != self.counts[1] or bool(self.leaving or self.arriving)
+        self.changed = was != now or bool(self.leaving or self.arriving)
+        """Whether the change concerns it at all."""
+        self.worse = now[0] < min(was[0], now[1]) or now[1] - now[0] > max(0, was[1] - was[0])
+        """Whether more of its places are missing than without the change."""
 
     @property
     def as_data(self) -> dict[str, Any]:
@@ -298,10 +278,4 @@ def compared(
     """Yield every adapter before and after, in the order of their names."""
     was, now = ({answer.title: answer for answer in answers} for answers in (before, after))
     for name in sorted({*was, *now}):
-        ends = was.get(name), now.get(name)
-        here, there = (
-            {replica: cluster for replica, cluster, _ in end.places} if end else {} for end in ends
-        )
-        leaving = [(replica, cluster) for replica, cluster in here.items() if replica not in there]
-        arriving = [(replica, cluster) for replica, cluster in there.items() if replica not in here]
-        yield AdapterDifference(name, *ends, leaving, arriving)
+        yield AdapterDifference(name, was.get(name), now.get(name))

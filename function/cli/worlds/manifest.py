@@ -2,7 +2,7 @@
 
 Contents are plain values as the parser returns them. They are never changed in place: an edit makes a
 deep copy and a new manifest (`worlds.changes.edited`), because what was parsed is remembered by identity.
-Properties read leniently, since a manifest exists whether or not its fields have the right types.
+Its head is read leniently, since a manifest exists whether or not its fields have the right types.
 
 Lines are looked up only for a message. Parsing with positions takes several times as long, so the text is
 parsed again for the one object that has something to be said about it.
@@ -91,68 +91,37 @@ def map_at(content: object, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """One object and the file it came from."""
 
-    content: dict[str, Any]
-    file: str
-    position: Position | None = field(default=None, compare=False)
-    """Where it is written; None for one that was made."""
-    holder: str = ""
-    """The object that it is a part of, and which part; empty for one that stands by itself."""
+    __slots__ = (
+        *("content", "file", "position", "holder", "kind", "metadata", "spec"),
+        *("name", "namespace", "identity", "short_title", "title", "replica_template", "stored"),
+    )
+
+    def __init__(
+        self, content: dict[str, Any], file: str, position: Position | None = None, holder: str = ""
+    ) -> None:
+        """Read its head, leniently. `holder`: the object that it is a part of, and which part."""
+        self.content, self.file, self.position = content, file, position
+        self.kind, self.holder = str(content.get("kind")), holder
+        self.metadata, self.spec = map_at(content, "metadata"), map_at(content, "spec")
+        """Empty where there are none to read."""
+        self.name, self.namespace = (str(self.metadata.get(key) or "") for key in ("name", "namespace"))
+        self.identity = self.namespace, self.name
+        title = f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}".rstrip()
+        self.short_title = f"{title} of {holder}" if holder else title
+        """`InferenceCluster use1`."""
+        self.title = f"{file}: {self.short_title}"
+        self.replica_template = map_at(map_at(self.spec, "template"), "spec")
+        """The spec that a deployment has for each of its replicas; empty when there is none to read."""
+        self.stored = bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
+        """Whether a control plane holds it: one that was given a uid was admitted already."""
 
     def part(self, path: Steps, content: dict[str, Any], title: str) -> Manifest:
         """Return a part of it that is an object itself, such as the input of a step."""
         position = replace(self.position, below=path) if self.position is not None else None
         return Manifest(content, self.file, position, f"{self.short_title}, {title}")
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-        return str(self.content.get("kind"))
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Its metadata; empty when there is none to read."""
-        return map_at(self.content, "metadata")
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """Its spec; empty when there is none to read."""
-        return map_at(self.content, "spec")
-
-    @property
-    def replica_template(self) -> dict[str, Any]:
-        """The spec that a deployment has for each of its replicas; empty when there is none to read."""
-        return map_at(map_at(self.spec, "template"), "spec")
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.metadata.get("name") or "")
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace; empty for a cluster-scoped kind."""
-        return str(self.metadata.get("namespace") or "")
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return self.namespace, self.name
-
-    @property
-    def short_title(self) -> str:
-        """`InferenceCluster use1`."""
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        title = f"{self.kind} {where}".rstrip()
-        return f"{title} of {self.holder}" if self.holder else title
-
-    @property
-    def title(self) -> str:
-        """`fleet.yaml: InferenceCluster use1`."""
-        return f"{self.file}: {self.short_title}"
 
     def line(self, path: Steps = ()) -> int | None:
         """The line of a field, or of the whole; None where it cannot be found."""
@@ -163,11 +132,6 @@ class Manifest:
         """`fleet.yaml:12`, or only the file."""
         line = self.line(path)
         return f"{self.file}:{line}" if line else self.file
-
-    @property
-    def stored(self) -> bool:
-        """Tell whether a control plane holds it: one that was given a uid was admitted already."""
-        return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
 
 
 @dataclass(frozen=True, slots=True)

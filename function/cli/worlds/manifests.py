@@ -16,7 +16,6 @@ import os
 import re
 import sys
 from collections import Counter
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -263,7 +262,8 @@ def _placed(manifest: Manifest) -> Manifest:
         return manifest
     if metadata.get("namespace") not in (None, ""):
         return manifest
-    return replace(manifest, content={**content, "metadata": {**metadata, "namespace": "default"}})
+    placed = {**content, "metadata": {**metadata, "namespace": "default"}}
+    return Manifest(placed, manifest.file, manifest.position)
 
 
 def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:

@@ -58,9 +58,9 @@ def settle(world: World) -> Simulation:
         following = after(world, rounds[-1])
         stands = (following.replicas, following.endpoints, following.clusters)
         if stands == (world.replicas, world.endpoints, world.clusters):
-            return Simulation(tuple(rounds), world, settled=True)
+            return Simulation(rounds, world, settled=True)
         world = following
-    return Simulation(tuple(rounds), world, settled=False)
+    return Simulation(rounds, world, settled=False)
 
 
 def after(world: World, planned: tuple[Planned, ...]) -> World:
@@ -236,6 +236,8 @@ class Difference:
     """Replicas that would have been there, by name, with why each leaves or is not placed to begin with."""
     arriving: list[str]
     """Replicas that would not have been there."""
+    lost_endpoints: list[str]
+    """URLs that would have been there."""
     serving: tuple[int, int]
     """The fewest endpoints in service at any time on the way, without and with the change."""
     steps: tuple[Step, ...] = ()
@@ -244,16 +246,6 @@ class Difference:
     """Why it does not come to an end."""
     edit: str = ""
     """The effect of a changed spec, where nothing else is to be said about it."""
-
-    @property
-    def moves(self) -> int:
-        """How many replicas leave one place and get another."""
-        return min(len(self.leaving), len(self.arriving))
-
-    @property
-    def lost_endpoints(self) -> list[str]:
-        """URLs that would have been there."""
-        return [url for name, url in self.before.endpoints.items() if name not in self.after.endpoints]
 
     @property
     def worse(self) -> bool:
@@ -290,7 +282,7 @@ class Difference:
                 for name, why in self.leaving.items()
             ],
             "arriving": [{"name": name, "cluster": after.placements[name][0]} for name in self.arriving],
-            "moves": self.moves,
+            "moves": min(len(self.leaving), len(self.arriving)),
             "shortfall": after.short,
             "endpointsGone": self.lost_endpoints,
             "servingAtWorst": self.serving[1],
@@ -348,7 +340,9 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
         in_service = anyway.get(name, 0), serving.get(name, 0)
         rounds, pause = steps.get(name, ()), paused.get(name, "")
         edit = "" if rounds or leaving or arriving else edits.get(name, "")
-        made = Difference(name, *ends, leaving, arriving, in_service, rounds, pause, edit)
+        urls, kept = (end.endpoints for end in ends)
+        lost = [url for replica, url in urls.items() if replica not in kept]
+        made = Difference(name, *ends, leaving, arriving, lost, in_service, rounds, pause, edit)
         differences.append(made)
     return differences
 

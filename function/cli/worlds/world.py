@@ -23,13 +23,13 @@ from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_k
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
-from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement, Response
+from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement
 from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
 from function.cli.worlds.manifest import Manifest, Manifests, map_at
 from function.deployment.forecast import Forecast, Shared, everything, forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -84,42 +84,26 @@ class World:
     """Objects of it that were parsed."""
 
 
-@dataclass(frozen=True, slots=True)
 class Planned:
     """One deployment, what was asked and what was answered."""
 
-    manifest: Manifest
-    request: Request
-    forecast: Forecast
-
-    @property
-    def response(self) -> Response:
+    def __init__(self, manifest: Manifest, request: Request, forecast: Forecast) -> None:
+        self.manifest, self.request, self.forecast = manifest, request, forecast
+        self.response = forecast.response
         """The response that Crossplane would get."""
-        return self.forecast.response
-
-    @property
-    def title(self) -> str:
+        self.title = "/".join(manifest.identity)
         """`namespace/name` of the deployment."""
-        return f"{self.manifest.namespace}/{self.manifest.name}"
 
 
-@dataclass(frozen=True, slots=True)
 class Simulation:
     """All rounds, and the world as it stands after the last."""
 
-    rounds: tuple[tuple[Planned, ...], ...]
-    world: World
-    settled: bool
-
-    @property
-    def last(self) -> tuple[Planned, ...]:
+    def __init__(self, rounds: Sequence[tuple[Planned, ...]], world: World, *, settled: bool) -> None:
+        self.rounds, self.world, self.settled = rounds, world, settled
+        self.last = rounds[-1]
         """The round in which nothing changed any more."""
-        return self.rounds[-1]
-
-    @property
-    def plans(self) -> Iterator[Planned]:
+        self.plans = tuple(chain.from_iterable(rounds))
         """Every plan of every round."""
-        return chain.from_iterable(self.rounds)
 
 
 def replicas_of(planned: Planned) -> list[JsonObject]:
