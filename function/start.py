@@ -1,17 +1,25 @@
 """Start the command line: ctrl-c ends it without a word from the first moment, while modules are imported.
 
 The console scripts come here, so this imports nothing but what Python has imported by itself.
+
+Two of them make the kubectl plugin: `kubectl fleet why chat` is `fleet-scheduler why chat`, and kubectl
+completes it. kubectl runs `kubectl-fleet` for `kubectl fleet`, and `kubectl_complete-fleet` with the words
+typed so far to complete them. The candidates are those of the program itself, so a verb needs nothing here.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+COMPLETE_FILES, COMPLETE_NOTHING_ELSE = 0, 4
+"""cobra's directives: let the shell complete files; complete nothing beside the candidates."""
 
 
 def fleet_scheduler() -> None:
@@ -22,17 +30,26 @@ def fleet_scheduler() -> None:
 
 
 def kubectl_fleet() -> None:
-    """Run `kubectl fleet`."""
+    """Run `kubectl fleet`, which its help names as it was typed."""
     with _starting():
-        from function.cli.plugin import main  # noqa: PLC0415 - likewise
-    main()
+        from function.cli import main  # noqa: PLC0415 - likewise
+    main(prog_name="kubectl fleet")
 
 
 def kubectl_complete() -> None:
-    """Complete `kubectl fleet`."""
+    """Complete `kubectl fleet`: print as cobra does each candidate, a colon and what else to do."""
     with _starting():
-        from function.cli.plugin import complete  # noqa: PLC0415 - likewise
-    complete()
+        import click  # noqa: PLC0415 - likewise
+        from click.shell_completion import ShellComplete  # noqa: PLC0415 - likewise
+
+        from function.cli import main  # noqa: PLC0415 - likewise
+    *before, incomplete = sys.argv[1:] or [""]
+    items = ShellComplete(main, {}, "kubectl fleet", "").get_completions(before, incomplete)
+    for item in items:
+        if item.type == "plain":
+            click.echo(item.value + (f"\t{item.help}" if item.help else ""))
+    files = any(item.type != "plain" for item in items)
+    click.echo(f":{COMPLETE_FILES if files else COMPLETE_NOTHING_ELSE}")
 
 
 @contextmanager

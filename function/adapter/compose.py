@@ -1,4 +1,7 @@
-"""Desire the placements of an adapter, and an endpoint for each replica that serves it.
+"""The answer about an adapter: its placements, an endpoint for each replica that serves it, its conditions.
+
+    placements ▶ data, which the replica's handler reads      endpoints ▶ where requests for the adapter go
+    AdapterScheduled ▶ fully, partially or not placed         AdapterReady ▶ the replicas that serve it
 
 An endpoint of an adapter leads where that of its replica does, under a label of the adapter: a ModelService
 that selects the label is the one address of the adapter, whatever replica it moves to. Requests name the
@@ -6,19 +9,25 @@ adapter as their model.
 
 Law 2 for endpoints: one is composed when the replica's handler says that the adapter is configured. From then
 on it is withdrawn only when the replica is observed not Ready, or the placement leaves or lost its slot.
+
+Both conditions are in every answer, the same text for the same problem, and no time in them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from function.adapter.schedule import AdapterDecision, KeptPlacement
+from function.adapter.schedule import AdapterDecision, KeptPlacement, RefusalReason, gained, one_more_slot
 from function.adapter.snapshot import ENDPOINT, ENDPOINT_KEY, ENDPOINT_KIND, PLACEMENT_KEY, AdapterSnapshot
 from function.api.adapter import ADAPTER_LABEL, PLACEMENT_KIND, REPLICA_LABEL, placement_name
 from function.api.model import Reader, mapping, plain_of
 from function.api.names import API_VERSION
-from function.boundary import Desired, Document, Request, Resolution
-from function.fail_static import as_observed
+from function.api.text import counted, joined, listed, one_line
+from function.boundary import Condition, Desired, Document, Request, Resolution
+from function.fail_static import Doubt, as_observed
+
+# The resources.
 
 
 def compose(request: Request, snapshot: AdapterSnapshot, decision: AdapterDecision) -> dict[str, Desired]:
@@ -74,3 +83,102 @@ def _endpoint(
         return None
     namespace = snapshot.adapter.namespace
     return Desired(as_observed(observed, kind=ENDPOINT_KIND, namespace=namespace), ready)
+
+
+# The conditions.
+
+SCHEDULED, READY = "AdapterScheduled", "AdapterReady"
+SHOWN = 3
+"""How many replicas a message names."""
+
+
+def condition_types(_request: Request) -> tuple[str, ...]:
+    """Return the conditions that every answer carries, in their order."""
+    return (SCHEDULED, READY)
+
+
+def in_doubt(doubt: Doubt) -> tuple[Condition, ...]:
+    """Return the conditions of an adapter that cannot be read."""
+    text = one_line(f"{doubt.message}; every placement is kept, nothing new is placed")
+    return tuple(
+        Condition(kind, status=False, reason=doubt.reason, message=text) for kind in (SCHEDULED, READY)
+    )
+
+
+def conditions(
+    snapshot: AdapterSnapshot, decision: AdapterDecision, undelivered: tuple[str, ...]
+) -> tuple[Condition, ...]:
+    """Return all conditions. `undelivered`: what the decision stands on and was not delivered."""
+    return (_scheduled(decision, undelivered), _ready(snapshot, decision))
+
+
+def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condition:
+    inputs, total = decision.inputs, decision.total
+    if undelivered:
+        text = f"Waiting for {listed(undelivered, SHOWN)}; every placement is kept, nothing new is placed"
+        return Condition(SCHEDULED, status=False, reason="InputsUnresolved", message=one_line(text))
+    head = f"Placed on {total} of {counted(inputs.wanted, 'replica')}"
+    if decision.lasting < inputs.wanted:
+        reason = "PartiallyScheduled" if total else "NotScheduled"
+        if not inputs.bases:
+            reason = "NoBaseReplicas"
+            text = joined(head, "the base has no replica")
+        else:
+            text = joined(head, _why(decision), _hint(decision))
+        if decision.outgoing:
+            reason = "ReplacementBlocked"
+        for fate, goes in (("kept until it is replaced", False), ("goes with its replica", True)):
+            blocked = [kept.outgoing for kept in decision.outgoing if _goes(decision, kept) is goes]
+            text = joined(text, f"{fate}: {'; '.join(blocked[:SHOWN])}" if blocked else "")
+        # Those on replicas that are about to leave serve until then.
+        is_enough = total >= inputs.wanted or (reason == "PartiallyScheduled" and 0 < inputs.minimum <= total)
+        return Condition(SCHEDULED, status=is_enough, reason=reason, message=one_line(text))
+    if decision.outgoing:
+        replaced = "; ".join(kept.outgoing for kept in decision.outgoing[:SHOWN])
+        text = joined(head, f"being replaced: {replaced}")
+        return Condition(SCHEDULED, status=True, reason="Replacing", message=one_line(text))
+    return Condition(SCHEDULED, status=True, reason="FullyScheduled")
+
+
+def _goes(decision: AdapterDecision, kept: KeptPlacement) -> bool:
+    """Tell whether a placement goes with its replica, replaced or not."""
+    base = decision.inputs.bases.get(kept.existing.replica)
+    return kept.lasts or (base is not None and base.terminating)
+
+
+def _why(decision: AdapterDecision) -> str:
+    """Return why no further replica takes the adapter: counts by reason, and the nearest one's numbers."""
+    rejections = decision.rejections
+    if not rejections:
+        return f"minReplicas {decision.inputs.minimum} cannot be met"
+    counts = Counter(reason for _, reason, _ in rejections)
+    parts = []
+    for reason in RefusalReason:
+        if counts[reason]:
+            replica, _, detail = next(row for row in rejections if row[1] is reason)
+            parts.append(f"{counts[reason]} {reason.value}" + (f" ({replica} {detail})" if detail else ""))
+    return f"0/{counted(len(rejections), 'replica')} of the base can take it: {', '.join(parts)}"
+
+
+def _hint(decision: AdapterDecision) -> str:
+    """Return what would help, where that was tried."""
+    more = gained(decision, one_more_slot) if decision.inputs.complete else 0
+    return f"with one slot more on each replica {more} more would be placed" if more else ""
+
+
+def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
+    total, serving = decision.total, decision.serving
+    if not total and decision.inputs.wanted:
+        text = "It is on no replica"
+        return Condition(READY, status=False, reason="NoReplicas", message=text)
+    if len(serving) < total:
+        waiting = sorted(
+            {*(kept.existing.replica for kept in decision.kept if kept.lasts or not kept.outgoing)}.union(
+                decision.placed
+            )
+            - set(serving)
+        )
+        text = f"{len(serving)} of {counted(total, 'replica')} serve {snapshot.adapter.name}"
+        text += f"; not configured or not Ready yet: {listed(waiting, SHOWN)}"
+        return Condition(READY, status=False, reason="Configuring", message=one_line(text))
+    return Condition(READY, status=True, reason="Configured")

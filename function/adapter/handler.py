@@ -9,8 +9,7 @@ A placement is data: its handler composes nothing, and the replica's handler rea
 
 from __future__ import annotations
 
-from function.adapter.compose import compose
-from function.adapter.conditions import condition_types, conditions, in_doubt
+from function.adapter.compose import compose, condition_types, conditions, in_doubt
 from function.adapter.schedule import schedule
 from function.adapter.snapshot import declared, fleet, kind_of, read_snapshot, stated
 from function.api.adapter import PLACEMENT_KIND, read_adapter, read_base, read_placement

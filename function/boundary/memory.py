@@ -10,6 +10,10 @@ The parts: `Memory` is shared by all calls and threads. `Session` is one call's 
 A stamp says which version of an object a value is of, as far as decisions go: two versions that parse to
 `equivalent` values have one stamp. All stamps of a call, digested, say whether a call reads what an earlier
 one read, so that its answer can be given again.
+
+Beside it stands `Memo`, the one memo of the core: values that are computed once, bounded by a number of
+entries. It drops the oldest without looking at what is used: at the bound something else is wrong. A memo
+stays only where it was measured to pay, and says so where it is made.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from operator import eq
@@ -26,6 +31,7 @@ from typing import Any, Generic, TypeVar
 from function.boundary import Cost, Costs, Document, Part
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 NO_COSTS: Costs = {}
 USUAL = Cost()
@@ -33,6 +39,38 @@ OVERHEAD = 700
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
 NO_PARTS: frozenset[Part] = frozenset()
 """One for all: Python makes another empty set each time it is asked for one."""
+
+_MISSING: Any = object()
+
+
+class Memo(Generic[T, V]):
+    """Values computed from a subject alone, each once for a key: the name of the subject, or its version.
+
+    At most so many are kept, the latest: with 1 it is the value of a subject that changes, until it has
+    changed. Where one is made it says why a key has one subject, and what it buys.
+    """
+
+    __slots__ = ("_compute", "_most", "_values")
+
+    def __init__(self, compute: Callable[[T], V], most: int = 100_000) -> None:
+        """Start with nothing. `compute`: the value of one subject."""
+        self._compute, self._most = compute, most
+        self._values: dict[Hashable, V] = {}
+
+    def of(self, key: Hashable, subject: T) -> V:
+        """Return the value of the subject that has the key.
+
+        Safe for many threads: at worst a value is computed twice, or one more is kept for a while.
+        """
+        values = self._values
+        value: V = values.get(key, _MISSING)
+        if value is _MISSING:
+            value = self._compute(subject)
+            if len(values) >= self._most:
+                with suppress(RuntimeError, StopIteration):  # Another thread was quicker.
+                    values.pop(next(iter(values)), None)
+            values[key] = value
+        return value
 
 
 class Entry(Generic[T]):

@@ -1,7 +1,12 @@
-"""Desired resources of a cluster: how it is reached, a guard against deletion, what is looked at.
+"""The answer about a cluster beside its pools: the resources that are desired, and the conditions.
 
     ClusterProviderConfig ▶ how provider-kubernetes reaches it        ClusterUsage ▶ the guard
     ServingStack ▶ only where the input asks for Modelplane's         Objects, collections ▶ what is looked at
+
+    ClusterReady ▶ it can be read, is reached and publishes      BackendReady ▶ requests can be served there
+    ClusterReachable ▶ it answered, if only that something is absent
+    PoolsPublished ▶ every class could be read
+    DevicesVerified, CapacityUsable ▶ opt-in: its nodes have what its classes say, and can be used
 
 Law C 2: while a class, the cluster or the input is in doubt, everything observed is desired as observed and
 nothing new is composed. Modelplane would let all of it go (row `KeptCluster` of docs/compatibility.md), and
@@ -10,6 +15,10 @@ changes nothing that runs, and doubt is what it protects from.
 
 A serving stack that is observed is kept as observed unless the input withdraws it: a swap of the function
 must not uninstall a cluster.
+
+A condition that a call leaves out would keep its last value and lie. So each is in every answer, and says
+False with what is in doubt where nothing can be said. The same problem has the same text, without a time. No
+condition takes anything away: what a doubt keeps is decided in `compose` and in `publish.py`.
 """
 
 from __future__ import annotations
@@ -18,13 +27,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from function import objects
-from function.api.declared_cluster import DeclaredCluster, SecretRef
+from function.api.declared_cluster import EXISTING, DeclaredCluster, SecretRef
+from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
-from function.boundary import Desired, Request, text_at
+from function.api.text import counted, one_line
+from function.boundary import Condition, Desired, Request, Resolution, Unreadable, text_at
 from function.cluster import names
-from function.cluster.publish import observations
+from function.cluster.drift import drift
+from function.cluster.names import NODES, OBSERVATIONS, REQUIRED, SLICES, observes_capacity, observes_drift
+from function.cluster.publish import gateway_address, is_absent, observations
 from function.cluster.snapshot import ClusterSnapshot
-from function.fail_static import as_observed, base_of, steadfast
+from function.cluster.usable import NOT_OBSERVED
+from function.fail_static import Doubt, as_observed, base_of, steadfast
+
+# The resources.
 
 
 def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
@@ -49,9 +65,7 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
         made |= _reached(request, snapshot, cluster)
         stays = [key for key in stays if _stays(key, cluster, snapshot, made)]
     made = {key: made[key] for key in made if key not in request.desired}
-    looked_at = {
-        key: snapshot.observed[key] for key in snapshot.observed if key.startswith(names.OBSERVATIONS)
-    }
+    looked_at = {key: snapshot.observed[key] for key in snapshot.observed if key.startswith(OBSERVATIONS)}
 
     def again(key: str) -> Desired:
         """Desire what is observed under a key, as it is."""
@@ -120,3 +134,140 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
     looks |= names.collections(request, through, own_labels=own_labels)
     # What is looked at is always ready: a cluster does not wait for what it may not have.
     return made | {key: Desired(resource, ready=True) for key, resource in looks.items()}
+
+
+# The conditions.
+
+CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
+REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
+VERIFIED, USABLE = "DevicesVerified", "CapacityUsable"
+
+
+def condition_types(request: Request) -> tuple[str, ...]:
+    """Return the conditions that every answer to this request carries, in their order."""
+    asked = {VERIFIED: observes_drift(request), USABLE: observes_capacity(request)}
+    return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *(kind for kind in asked if asked[kind]))
+
+
+def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, Any]) -> tuple[Condition, ...]:
+    """Return all conditions, from what is published in this answer."""
+    return (
+        cluster_ready(snapshot, status),
+        backend_ready(snapshot),
+        reachable(snapshot),
+        pools_published(snapshot),
+        *((verified(request, status),) if observes_drift(request) else ()),
+        *((capacity_usable(snapshot),) if observes_capacity(request) else ()),
+    )
+
+
+def _false(kind: str, reason: str, message: str) -> Condition:
+    """Return a condition that is False, with its message as one line of bounded length."""
+    return Condition(kind, status=False, reason=reason, message=one_line(message))
+
+
+def cluster_ready(snapshot: ClusterSnapshot, status: dict[str, Any]) -> Condition:
+    """ClusterReady: it can be read, is reached, and publishes something."""
+    cluster = snapshot.cluster
+    if not isinstance(cluster, DeclaredCluster):
+        text = f"{cluster.message}; everything composed and published stays"
+        return _false(CLUSTER_READY, cluster.reason, text)
+    source = cluster.spec.cluster.source
+    if source != EXISTING and "providerConfigRef" not in status:
+        text = f"Source {source} needs an earlier step of the pipeline that makes the cluster; only Existing"
+        return _false(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
+    # One class that can be read is enough to be Ready: `PoolsPublished` says which others are awaited.
+    if snapshot.missing and not status.get("gpuPools"):
+        classes = ", ".join(sorted(snapshot.missing))
+        return _false(CLUSTER_READY, "WaitingForClasses", f"Waiting for InferenceClasses: {classes}")
+    return Condition(CLUSTER_READY, status=True, reason="ClusterRunning")
+
+
+def backend_ready(snapshot: ClusterSnapshot) -> Condition:
+    """BackendReady: the stack is Ready; without one, the gateway has an address."""
+    if not isinstance(snapshot.cluster, DeclaredCluster):
+        return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
+    # A stack that the input no longer wants is still what serves, until it is gone.
+    if snapshot.stack or snapshot.config.stack == "Modelplane":
+        ready, message = snapshot.stack_ready
+        if ready:
+            return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
+        return _false(BACKEND_READY, "Installing", message or "The ServingStack is not Ready yet")
+    if gateway_address(snapshot):
+        return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
+    gateway = snapshot.config.gateway
+    text = f"Gateway {gateway.namespace}/{gateway.name} has no address yet"
+    return _false(BACKEND_READY, "WaitingForCluster", text)
+
+
+def reachable(snapshot: ClusterSnapshot) -> Condition:
+    """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
+    looks = [observed for key, observed in snapshot.observed.items() if key.startswith(OBSERVATIONS)]
+    # An answer that something is absent came from the cluster, so it is reached.
+    if any(look.synced or is_absent(look) for look in looks):
+        return Condition(REACHABLE, status=True, reason="Reachable")
+    failed = next((look for look in looks if look.synced is False), None)
+    if failed is not None:
+        return _false(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
+    return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
+
+
+def pools_published(snapshot: ClusterSnapshot) -> Condition:
+    """PoolsPublished: every pool's class could be read.
+
+    False takes no pool away (Law C 3): a pool whose class is missing stays published as it was.
+    """
+    if not isinstance(snapshot.cluster, DeclaredCluster):
+        text = "The InferenceCluster cannot be read; its pools stay published as they were"
+        return _false(PUBLISHED, "ClusterUnreadable", text)
+    missing = snapshot.missing
+    if not missing:
+        return Condition(PUBLISHED, status=True, reason="Published")
+    first = missing[min(missing)]
+    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    text = f"{first.why}{more}; its pools stay published as they were"
+    return _false(PUBLISHED, first.reason, text)
+
+
+def verified(request: Request, published: Mapping[str, Any]) -> Condition:
+    """DevicesVerified: what the drivers publish has what the pools claim. One phrase a pool, worst first."""
+    required = (REQUIRED[SLICES], REQUIRED[NODES])
+    if any(request.resolution(name) is not Resolution.DELIVERED for name in required):
+        text = "No ResourceSlice and no node of the cluster was observed yet"
+        return Condition(VERIFIED, status=False, reason="NotObserved", message=text)
+    manifests: dict[str, list[dict[str, Any]]] = {name: [] for name in required}
+    for name, seen in manifests.items():
+        for document in request.required[name]:
+            try:
+                plain = document.project({"status": {"atProvider": {"manifest": None}}})
+            except Unreadable:
+                continue  # One Object less is a node less that is seen, which the phrase counts.
+            seen.append(mapping(mapping(mapping(plain.get("status")).get("atProvider")).get("manifest")))
+    slices, nodes = manifests.values()
+    # What is published in this very answer is what the nodes are held against.
+    cluster = {**plain_of(request.composite), "status": published}
+    pools = [pool for pool in drift(cluster, slices, nodes) if pool.drifts]
+    if not pools:
+        return Condition(VERIFIED, status=True, reason="Verified")
+    pools.sort(key=lambda pool: (pool.findings[0].order, pool.name))
+    text = one_line(". ".join(pool.phrase() for pool in pools))
+    return Condition(VERIFIED, status=False, reason="Drift", message=text)
+
+
+def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
+    """CapacityUsable: every node that is declared can be used. Where that is in doubt, they count."""
+    usable = snapshot.usable
+    if usable is None or isinstance(usable, Doubt):
+        why = usable.message if usable else "The InferenceCluster cannot be read"
+        return _false(USABLE, NOT_OBSERVED, f"{why}; every declared node counts")
+    short = [str(pool) for pool in usable if pool.nodes < pool.declared]
+    doubtful = max((pool.doubtful for pool in usable), default=0)
+    doubt = f"{counted(doubtful, 'node')} cannot be looked at now and count as usable" if doubtful else ""
+    tainted = [pool.taints for pool in usable if pool.taints]
+    unseen = max((pool.unseen for pool in usable), default="")
+    parts = (*short, *tainted, doubt, f"{unseen}; nothing is taken away for them" if unseen else "")
+    # Fewer nodes come before taints, and both before doubt: doubt takes nothing away.
+    reason = "NodesUnusable" if short else "DevicesTainted" if tainted else NOT_OBSERVED
+    if not any(parts):
+        return Condition(USABLE, status=True, reason="Usable")
+    return _false(USABLE, reason, ". ".join(filter(None, parts)))

@@ -14,8 +14,7 @@ from __future__ import annotations
 from function.api.model import mapping, mappings, string
 from function.boundary import NoReuse, Request, Response, Reuse
 from function.cluster.arbiter import GIVES_WAY
-from function.cluster.compose import compose
-from function.cluster.conditions import condition_types, conditions
+from function.cluster.compose import compose, condition_types, conditions
 from function.cluster.publish import overcommitted, publish
 from function.cluster.snapshot import declared, read_snapshot
 from function.transitions import circuit_open, transitions

@@ -42,7 +42,7 @@ from function.boundary import (
     Unreadable,
     text_at,
 )
-from function.boundary.memo import Memo
+from function.boundary.memory import Memo
 from function.cluster import drift, names
 from function.fail_static import Doubt
 from function.objects import GONE

@@ -23,7 +23,7 @@ from function.api.ownership import OwnReplica
 from function.api.replica import MANY
 from function.api.taints import untolerated
 from function.boundary import Unreadable
-from function.boundary.memo import Memo
+from function.boundary.memory import Memo
 from function.scheduler import scores, stamp
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger

@@ -25,7 +25,7 @@ from function.api.model import STANDARD
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.api.taints import Toleration, untolerated
 from function.api.workload import PodTemplate, ServingSpec
-from function.boundary.memo import Memo
+from function.boundary.memory import Memo
 from function.cel import bind_cluster
 from function.scheduler.ledger import ReplicaCounts
 from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation

@@ -29,7 +29,7 @@ from function.api.priority import Priority
 from function.api.text import latest, listed
 from function.api.workload import SERVING, serving_digest
 from function.boundary import Document, Resolution, Shape, Unreadable
-from function.boundary.memo import Memo
+from function.boundary.memory import Memo
 from function.scheduler import selectors
 from function.scheduler.ledger import Ledger, Yielding
 from function.scheduler.selectors import Evaluations, Selectors, Share

@@ -16,7 +16,7 @@ from function.api import InferenceCluster, ModelCache
 from function.api.cache import Readiness, readiness
 from function.api.deployment import Preference
 from function.api.replica import ModelReplica
-from function.boundary.memo import Memo
+from function.boundary.memory import Memo
 from function.cel import bind_cluster
 from function.scheduler.engine_options import Candidate
 from function.scheduler.filters import Spread

@@ -27,7 +27,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from function import wire
 from function.boundary import Response
-from function.recording.request import Recording, dumped, redacted_request, redacted_response
+from function.recording import Recording, dumped, redacted_request, redacted_response
 from function.runner import Function
 from function.server.intake import Collector, Intake, Message
 from function.server.metrics import REFUSED, Metrics

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 MISTAKE = MISTAKES[0]
-EXPLAIN, ADMISSION = ("deployment/explain/lint.py", "cli/admission/finding.py")
+EXPLAIN, ADMISSION = ("deployment/explain/lint.py", "cli/admission/__init__.py")
 LINT = [ROOT / "function" / file for file in (EXPLAIN, ADMISSION)]
 CODE = re.compile(
     r'"((?:Unknown|Never|Decode|Invalid|Rule|Does|Count|May|Needs|Below)[A-Z][A-Za-z]*|Unreadable)"'

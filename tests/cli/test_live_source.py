@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.cli import live as connection, plugin
+from function import start
+from function.cli import live as connection
 from tests.cli.command import Ran, completed, run, write
 from tests.support import apiserver, build
 
@@ -379,7 +380,7 @@ def test_kubectl_completes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-fleet", *words])
-    plugin.complete()
+    start.kubectl_complete()
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if not line.startswith("why\t")] == printed, reason
 
@@ -389,5 +390,5 @@ def test_as_a_plugin_it_has_the_name_that_was_typed(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl-fleet", "why", "--help"])
     with pytest.raises(SystemExit):
-        plugin.main()
+        start.kubectl_fleet()
     assert capsys.readouterr().out.startswith("Usage: kubectl fleet why ")

@@ -14,7 +14,7 @@ from function import wire
 from function.api.names import PAUSED_ANNOTATION
 from function.cli.commands.replay import answer
 from function.operations.handler import WATCHED
-from function.recording.request import loaded
+from function.recording import loaded
 from function.runner import Function
 from function.server.services import Recorder
 from function.wire.request import REQUIREMENTS_STATED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function import wire
-from function.recording.request import Recording, dumped, loaded, redacted_request
+from function.recording import Recording, dumped, loaded, redacted_request
 from function.runner import Function
 from function.server.services import Recorder
 from tests.cli.command import run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from function.recording.request import KINDS, redacted_object
+from function.recording import KINDS, redacted_object
 from tests.cli.command import run, write
 from tests.cli.fleets import SEEDS, fleet
 from tests.support import build

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from example import caller
-from function.cli.admission.finding import SELECTOR
+from function.cli.admission import SELECTOR
 from function.cli.admission.kinds import check, shipped
 from function.cli.bad_input import BadInput
 from function.cli.worlds.manifests import load_texts

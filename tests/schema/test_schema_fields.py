@@ -22,7 +22,7 @@ from function.api import (
     routing as routing_api,
 )
 from function.api.workload import Workload
-from function.recording.request import KINDS
+from function.recording import KINDS
 from tests.schema.crds import read, schema_of
 
 if TYPE_CHECKING:

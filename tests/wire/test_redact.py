@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from function import recording as redact
 from function.api import (
     InferenceClass,
     InferenceCluster,
@@ -19,8 +20,7 @@ from function.api import (
 )
 from function.boundary import PACKED
 from function.deployment.requirements import ROWS
-from function.recording import request as redact
-from function.recording.request import KINDS, REQUIRED, STRIPPED, redacted, redacted_object
+from function.recording import KINDS, REQUIRED, STRIPPED, redacted, redacted_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

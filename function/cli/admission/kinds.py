@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from function.cli.admission.finding import UNKNOWN_KIND, Finding
+from function.cli.admission import UNKNOWN_KIND, Finding
 from function.cli.bad_input import BadInput, closest, nearest
 
 if TYPE_CHECKING:

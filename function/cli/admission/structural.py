@@ -34,9 +34,9 @@ from function.cel.subject import ReadPath, Subject
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Type
 from function.cel.values import Map, Value
-from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
+from function.cli.admission import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
 from function.cli.bad_input import closest, nearest
-from function.recording.request import STRIPPED
+from function.recording import STRIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

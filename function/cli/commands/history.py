@@ -27,7 +27,7 @@ from function.cli.live import EVENTS
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, note
 from function.cli.worlds.inputs import Origin, Source, gather, title_of
-from function.recording.request import NoRecording, loaded, readable
+from function.recording import NoRecording, loaded, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.fault import path_of
-from function.cli.admission.finding import SELECTOR, FieldPath
+from function.cli.admission import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, lenient, output_option

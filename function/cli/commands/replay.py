@@ -1,6 +1,6 @@
 """`replay`: answer a recorded call again in this version, and compare the bytes.
 
-A recording holds the redacted request and the answer to that (`function.recording.request`), so equal bytes
+A recording holds the redacted request and the answer to that (`function.recording`), so equal bytes
 are expected, and a difference is a change of the decision or of its words. Upgrades are tried with it.
 """
 
@@ -16,7 +16,7 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end
 from function.cli.text import answered, console, emit, escape, track
 from function.dispatch import run
-from function.recording.request import NoRecording, Recording, loaded, readable
+from function.recording import NoRecording, Recording, loaded, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

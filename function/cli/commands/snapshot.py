@@ -1,6 +1,6 @@
 """`snapshot`: the command that collects a fleet into files, and the filter that leaves its secrets out.
 
-The filter is the allow-list of recordings (`function.recording.request`): the fields that a decision reads,
+The filter is the allow-list of recordings (`function.recording`): the fields that a decision reads,
 and stand-ins for what is passed on unread. Objects are marked as cut down, so that `lint` does not take
 what they lack for a mistake.
 """
@@ -20,7 +20,7 @@ from function.cli.text import as_yaml, listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
 from function.cli.worlds.manifests import CONFIGS, KINDS
-from function.recording.request import KINDS as ALLOWED, redacted_object
+from function.recording import KINDS as ALLOWED, redacted_object
 
 
 def command_line(target: Target, file: str) -> str:

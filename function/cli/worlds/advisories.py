@@ -35,7 +35,7 @@ from function.deployment.forecast import over_guaranteed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.cli.admission.finding import FieldPath
+    from function.cli.admission import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
 
 # Pods that cannot serve: the manifest alone proves it, before a GPU is taken.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.boundary import JsonObject
-    from function.cli.admission.finding import FieldPath
+    from function.cli.admission import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
 
 Classes: TypeAlias = "Mapping[str, Manifest]"

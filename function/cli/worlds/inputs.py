@@ -26,7 +26,7 @@ from function.api import replica as replica_api
 from function.api.fault import path_of
 from function.boundary import PlainDocument
 from function.cli import live
-from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
+from function.cli.admission import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
 from function.cli.bad_input import BadInput, closest, is_lenient
 from function.cli.live import ControlPlane, Target
 from function.cli.text import NAMED, complain, listed, note, track

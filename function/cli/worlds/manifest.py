@@ -20,7 +20,7 @@ import yaml
 from function.cli.worlds.parsing import compose_documents
 
 if TYPE_CHECKING:
-    from function.cli.admission.finding import FieldPath, FieldPath as Steps, Finding
+    from function.cli.admission import FieldPath, FieldPath as Steps, Finding
 
 
 # Positions: where an object stands in the files, and the line of a field of it.

@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.cli.admission.finding import REQUIRED, RULE, SELECTOR, FieldPath, Finding
+from function.cli.admission import REQUIRED, RULE, SELECTOR, FieldPath, Finding
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
 from function.cli.text import listed, note, track
