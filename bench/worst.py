@@ -148,14 +148,37 @@ def cases() -> Iterator[Case]:
     drained = running(leaving, 2_000, 100)
     observed = build.observed(*drained)
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
-    quotas = [
-        {"name": f"q{at}", "namespaces": [wanted["metadata"]["namespace"]], "atMost": {"nodes": 9}}
-        for at in range(500)
-    ]
-    held = running(wanted, 3_000, 100)
-    world = World(wanted, many, held, input={"quotas": quotas})
-    yield Case("quotas", "500 over 3,000 replicas", len(json.dumps(quotas)), world)
+    yield from limited(wanted, many)
     yield from strange()
+
+
+def limited(wanted: Plain, clusters: list[Plain]) -> Iterator[Case]:
+    """Quotas, as many as there may be and more, over a namespace that holds 3,000 replicas or starts them."""
+    held = running(wanted, 3_000, 100)
+    limits = [(500, {}), (64, {"guaranteed": {"nodes": 9}})]
+    for number, more in limits:
+        quotas = [
+            {
+                "name": f"q{at}",
+                "namespaces": [wanted["metadata"]["namespace"]],
+                "atMost": {"nodes": 9},
+                **more,
+            }
+            | ({"cel": f'node.name != "x{at}"'} if more else {})
+            for at in range(number)
+        ]
+        what = f"{number} with expressions and guarantees" if more else f"{number}"
+        world = World(wanted, clusters, held, input={"quotas": quotas, "overcommit": "Yield"})
+        yield Case("quotas", f"{what} over 3,000 replicas", len(json.dumps(quotas)), world)
+    starting = [
+        build.replica(
+            named(ask(), f"d{at}", "2026-03-01T07:00:00Z"), f"c{at % 100:04}", at // 100, pools="p0"
+        )
+        for at in range(3_000)
+    ]
+    quotas = [quota | {"atMost": {"nodes": 100_000}} for quota in quotas]
+    world = World(wanted, clusters, starting, input={"quotas": quotas, "overcommit": "Yield"})
+    yield Case("quotas", "64 as above, 3,000 replicas that start", len(json.dumps(quotas)), world)
 
 
 def mixed(clusters: int, pools: int, **more: Any) -> list[Plain]:

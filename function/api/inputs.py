@@ -132,6 +132,9 @@ class PriorityClass(StepInput):
     """Whether its waiting replicas may make those of lower classes give way."""
 
 
+QUOTA_TEXT = 32 * 1024
+"""Characters that the expressions of all quotas may have together, as those of a deployment do: every server
+compiles them before it answers."""
 Amount = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
 
 
@@ -192,6 +195,17 @@ class Quota(StepInput):
         return cel
 
 
+def _not_too_long(quotas: object) -> object:
+    """Refuse more text than is compiled for one input, before any of it is."""
+    stated = (
+        [quota.get("cel") for quota in quotas if isinstance(quota, dict)] if isinstance(quotas, list) else ()
+    )
+    length = sum(len(text) for text in stated if isinstance(text, str))
+    if length > QUOTA_TEXT:
+        raise ValueError(f"the expressions of all quotas have {length} characters, more than {QUOTA_TEXT}")
+    return quotas
+
+
 class SchedulerConfig(StepInput):
     """The function's input; every field is optional."""
 
@@ -211,7 +225,7 @@ class SchedulerConfig(StepInput):
     scale_selector: Literal["None", "Status"] = "None"
     """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
     priority_classes: tuple[PriorityClass, ...] = ()
-    quotas: tuple[Quota, ...] = ()
+    quotas: Annotated[tuple[Quota, ...], BeforeValidator(_not_too_long)] = ()
 
     @model_validator(mode="after")
     def _order_needs_replicas(self) -> SchedulerConfig:

@@ -432,9 +432,8 @@ class Ledger:
 
     def limit(self, quotas: QuotaUsage) -> None:
         """Count from now on what quotas limit, and what exists at once."""
-        for cluster, replicas in self._held.items():
-            for replica in replicas:
-                quotas.count(replica, cluster)
+        held = self._held.items()
+        quotas.count_all((cluster, replica) for cluster, replicas in held for replica in replicas)
         self.quotas = quotas
 
     # Counting

@@ -36,6 +36,7 @@ from function.boundary import Document, Extent, Part
 from function.cel import Subject
 from function.scheduler.engine_options import Candidate, ClusterFit, EngineOption, Row, Unfit, Verdict
 from function.scheduler.ledger import Capacities, Ledger
+from function.scheduler.quota import QuotaUsage
 from function.scheduler.scheduling_input import Listing, SchedulingInput
 from function.scheduler.selectors import programs_of
 
@@ -58,13 +59,18 @@ class PlacementMemo:
     """Search results for each cluster of one pass, until the ledger's journal names the cluster.
 
     Law: what is asked of a cluster depends on its capacity and its counts, and every change of them is in the
-    journal; where placements elsewhere matter too (`local` is False), on the counts of all.
+    journal; where placements elsewhere matter too (`local` is False), on the counts of all. What quotas let
+    in changes with their version, and what they say of it with every count.
     Buys: 2,000 clusters are evaluated once, and not again for each of 200 replicas.
     """
 
-    def __init__(self, ledger: Ledger, *, local: bool) -> None:
-        """Start with nothing. `local`: whether no placement on another cluster changes what is asked here."""
-        self._ledger, self._local = ledger, local
+    def __init__(self, ledger: Ledger, quotas: QuotaUsage | None, *, local: bool) -> None:
+        """Start with nothing. `quotas`: of the namespace, if there are any.
+
+        `local`: whether, but for quotas, no placement on another cluster changes what is asked here.
+        """
+        self._ledger, self._local, self._quotas = ledger, local, quotas
+        self._version = quotas.version if quotas is not None else 0
         self._read = len(ledger.journal)
         """How much of the ledger's journal has been read."""
         self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
@@ -86,11 +92,14 @@ class PlacementMemo:
             for scored in self._scored.values():
                 scored.pop(cluster, None)
         self._read, self._rejections = len(journal), None
-        if not self._local:
+        version = self._quotas.version if self._quotas is not None else 0
+        if not self._local or version != self._version:
+            self._version = version
             self._scored.clear()
-            if self._counts != self._ledger.counts.key:
-                self._counts = self._ledger.counts.key
-                self._rejected.clear()
+        global_ = not self._local or self._quotas is not None
+        if global_ and self._counts != self._ledger.counts.key:
+            self._counts = self._ledger.counts.key
+            self._rejected.clear()
 
     def fitted(
         self,

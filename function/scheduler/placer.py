@@ -86,9 +86,8 @@ class Placer:
         self._quotas = (
             ledger.quotas if ledger.quotas and ledger.quotas.of_namespace(self._namespace) else None
         )
-        elsewhere.append(self._quotas is not None)
         self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
-        self._memo = PlacementMemo(ledger, local=not any(elsewhere))
+        self._memo = PlacementMemo(ledger, self._quotas, local=not any(elsewhere))
         shared = inputs.deployment.held(EasySearches)
         self._easy, self._hard = EasySearches() if shared is None else shared, HardSearches()
 

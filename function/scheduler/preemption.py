@@ -27,14 +27,12 @@ lets one go only where both say so (`schedule`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from function.api.cluster import InferenceCluster
-from function.api.inputs import Quota
 from function.api.names import NamespacedName
 from function.api.priority import LOWEST
 from function.api.replica import GuaranteeShare, ModelReplica, PriorityNotes
@@ -152,22 +150,17 @@ def arbitrate(ledger: Ledger, clusters: Collection[str]) -> Arbitration:
 
 
 def shares_of(
-    ledger: Ledger,
-    quotas: Sequence[Quota],
-    clusters: Mapping[str, InferenceCluster],
-    values: Mapping[NamespacedName, int],
-    namespace: str,
+    ledger: Ledger, usage: QuotaUsage, values: Mapping[NamespacedName, int], namespace: str
 ) -> dict[NamespacedName, GuaranteeShare] | None:
     """Say of every living replica that a guarantee covers how it stands to it.
 
-    `values`: those of the classes that are known better than they are noted. Where a cluster does not say
-    which pools it has, how much is held there of a guarantee is doubt: nothing is said of the teams that hold
-    something there, and None where that of `namespace` is one of them.
+    `usage`: with nothing held. `values`: those of the classes that are known better than they are noted.
+    Where a cluster does not say which pools it has, how much is held there of a guarantee is doubt: nothing
+    is said of the teams that hold something there, and None where that of `namespace` is one of them.
     """
-    usage = QuotaUsage(quotas, clusters)
     ranked, doubted = [], set[str]()
     for cluster in ledger.holding_clusters:
-        says = cluster in clusters and bool(clusters[cluster].pools)
+        says = cluster in usage.clusters and bool(usage.clusters[cluster].pools)
         for replica in ledger.living(cluster):
             guarantees = usage.guarantees_of(replica.namespace)
             if guarantees and not says:
@@ -193,14 +186,15 @@ def over_quota(ledger: Ledger, quotas: QuotaUsage, yields: Iterable[Yielding]) -
     `quotas`: with nothing held. Those that give way anyhow hold nothing of it.
     """
     gone = {(one.replica.namespace, one.replica.name) for one in yields}
-    starting = []
+    starting, standing = [], []
     for cluster in ledger.holding_clusters:
         # Law 2: what stands on a cluster that cannot be read may be covered or not, so it is no reason.
         for replica in ledger.living(cluster) if cluster in quotas.clusters else ():
             if may_yield(replica) and (replica.namespace, replica.name) not in gone:
                 starting.append((cluster, replica))
             elif not may_yield(replica):
-                quotas.count(replica, cluster)
+                standing.append((cluster, replica))
+    quotas.count_all(standing)
     return quotas.passed_by(sorted(starting, key=lambda one: seniority(one[1])))
 
 

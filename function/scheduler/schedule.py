@@ -400,15 +400,14 @@ def _arbitration(inputs: SchedulingInput, ledger: Ledger) -> Arbitration:
         return Arbitration(fleet.gives_way)
     clusters = fleet.clusters.items() if inputs.config.preempts else ()
     made = arbitrate(ledger, {name for name, cluster in clusters if cluster.arbitrates})
-    if not inputs.config.quotas or not fleet.whole:
+    if ledger.quotas is None or not fleet.whole:
         return made
-    over = over_quota(ledger, QuotaUsage(inputs.config.quotas, fleet.clusters), made.yields)
+    over = over_quota(ledger, ledger.quotas.copy(empty=True), made.yields)
     if not inputs.config.guarantees:
         return replace(made, over_quota=over)
     ours = (own_replica.replica for own_replica in fleet.own_replicas)
     values = {(replica.namespace, replica.name): inputs.priority.value for replica in ours}
-    guarantees = [quota for quota in inputs.config.quotas if quota.guaranteed is not None]
-    shares = shares_of(ledger, guarantees, fleet.clusters, values, inputs.deployment.namespace)
+    shares = shares_of(ledger, ledger.quotas.copy(empty=True), values, inputs.deployment.namespace)
     return replace(made, over_quota=over, shares=shares)
 
 

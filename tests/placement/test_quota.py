@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from function.api.inputs import Quota, SchedulerConfig
 from function.api.reasons import Reason
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.scheduler.quota import QuotaHolding, QuotaUsage
+from function.scheduler import quota as quota_rules
+from function.scheduler.price import price_of
+from function.scheduler.quota import UNITS, QuotaHolding, QuotaUsage
 from tests.support import build
 from tests.support.cases import Case, ask, clusters, one
 from tests.support.coordinated import EARLY, LATE, called
@@ -276,6 +280,10 @@ def test_two_of_one_name_and_published_charges_are_refused() -> None:
         SchedulerConfig.parse(under(quota(nodes=1), quota(nodes=2)))
     with pytest.raises(ValueError, match="capacity: Published"):
         SchedulerConfig.parse({"capacity": "Published", **under(quota(nodes=1))})
+    with pytest.raises(ValueError, match="quotas: the expressions of all quotas have 36432 characters"):
+        SchedulerConfig.parse(
+            under(*(quota(f"q{at}", cel="true && " * 1138 + "true", nodes=1) for at in range(4)))
+        )
 
 
 def _fleet(draw: random.Random) -> tuple[World, list[Plain], dict[str, int], dict[str, tuple[int, int]]]:
@@ -354,11 +362,15 @@ COUNTED = [
 @pytest.mark.parametrize(("reason", "held", "holds", "stays"), COUNTED, ids=[row[0] for row in COUNTED])
 def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, holds: int, stays: int) -> None:
     """A pool that states no price costs nothing where something stands on it already."""
-    usage = usage_of(quota(cel='node.name == "p0"', nodes=1))
+    limits = {"nodes": 1, "devices": 8, "replicas": 1, "centsPerHour": 9}
+    usage = usage_of(quota(cel='node.name == "p0"', **limits) | {"guaranteed": limits})
     (limit,) = usage.of_namespace(NAMESPACE)
     assert usage.amounts(limit, "a", held) == (amounts(1) if holds else {}), reason
     before = usage.copy()
     usage.count(held, "a")
+    together = before.copy()
+    together.count_all([("a", held), ("a", held)])
+    assert +together.held["team"] == +Counter(amounts(2 * holds)), reason
     assert +usage.held["team"] == +Counter(amounts(holds)), reason
     assert +usage.living(limit, 11) == +Counter(amounts(stays)), reason
     assert not before.held["team"], "a copy is what was counted before it"
@@ -366,7 +378,8 @@ def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, ho
     copied.count(held, "a", -1)
     left = [*copied.held["team"].values(), *copied.living(limit).values()]
     assert not any(left), "what leaves counts no more"
-    assert (usage.held["team"], usage.limits(limit)) == (Counter(amounts(holds)) if holds else Counter(), {})
+    assert usage.held["team"] == (Counter(amounts(holds)) if holds else Counter())
+    assert usage.limits(limit) == {"nodes": 1, "devices": 8, "replicas": 1, "cents_per_hour": 9}
 
 
 def test_what_stands_on_a_cluster_that_is_not_known_counts_without_its_price() -> None:
@@ -383,11 +396,11 @@ def test_one_that_starts_takes_its_place_from_the_next_on_the_pools_that_are_cov
 
 
 def test_what_stays_is_summed_over_classes() -> None:
-    usage = usage_of(quota(nodes=9))
+    usage = usage_of(quota(nodes=9) | {"guaranteed": {"nodes": 9}})
     for held in (existing(), existing(noted=True), existing(noted=True), existing(deleting=True)):
         usage.count(held, "a")
     (limit,) = usage.of_namespace(NAMESPACE)
-    assert (usage.living(limit), usage.living(limit, 10)) == (Counter(amounts(3)), Counter(amounts(3)))
+    assert (usage.living(limit), usage.living(limit, 10)) == (Counter(nodes=3), Counter(nodes=3))
 
 
 SHARES: list[tuple[str, list[dict[str, int]], bool | None]] = [
@@ -426,3 +439,154 @@ def test_a_pool_without_a_price_is_named_as_what_a_quota_of_money_lacks() -> Non
     assert [shortage.quota for shortage, _ in short] == ["team", "x"]
     elsewhere = usage_of(quota(cel='node.name == "p0"', centsPerHour=900))
     assert not [*elsewhere.shortages(NAMESPACE, "a", QuotaHolding({"p1": 1}, {"p1": 8}))]
+
+
+# What quotas cost, and that nothing of it shows.
+
+UNDER: list[tuple[str, Plain]] = [
+    ("all", {}),
+    ("p0", {"cel": 'node.name == "p0"'}),
+    ("all but p0", {"cel": 'node.name != "p0"'}),
+    ("what fails", {"cel": "node.attributes.x == 1"}),
+    ("those of a class", {"deviceClassName": build.GPU}),
+    ("those of another class", {"deviceClassName": "other"}),
+]
+
+
+def drawn(draw: random.Random, name: str) -> Quota:
+    bounds = draw.sample(["nodes", "devices", "replicas", "centsPerHour"], 2)
+    fields = draw.choice((["atMost"], ["guaranteed"], ["atMost", "guaranteed"]))
+    amounts = {unit: draw.choice((0, 2, 10, 80)) for unit in bounds}
+    where = draw.choice(UNDER)[1]
+    names = draw.choice((["x"], ["x", "y"], ["y", "z"]))
+    return Quota.parse({"name": name, "namespaces": names, **where, **dict.fromkeys(fields, amounts)})
+
+
+@dataclass
+class Alone:
+    """One quota by itself, by the rules: all that was counted is summed up anew."""
+
+    quota: Quota
+    clusters: dict[str, InferenceCluster]
+    counted: list[tuple[int, str, str, QuotaHolding, int | None]]
+
+    def worth(self, cluster: str, held: QuotaHolding) -> dict[str, int | None]:
+        there, kind, program = self.clusters[cluster], self.quota.device_class_name, self.quota.program
+        pools = there.pools if kind in (None, build.GPU) else ()
+        covered = {pool.name for pool in pools if program is None or program.evaluate(pool.node).matched}
+        nodes = {pool: number for pool, number in held.nodes.items() if pool in covered and number}
+        devices = {pool: held.devices[pool] for pool in nodes}
+        sums = (sum(nodes.values()), sum(devices.values()), 1, price_of(there, nodes, devices))
+        return dict(zip(UNITS, sums, strict=True)) if nodes else {}
+
+    def sums(self, *, living: bool, above: int | None = None) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for sign, namespace, cluster, held, value in self.counted:
+            counts = not living or (value is not None and (above is None or value >= above))
+            if counts and namespace in self.quota.namespaces:
+                for unit, number in self.worth(cluster, held).items():
+                    total[unit] += sign * (number or 0)
+        return total
+
+    def short(self, cluster: str, held: QuotaHolding) -> str | None:
+        worth, total = self.worth(cluster, held), self.sums(living=False)
+        for unit in UNITS if worth else ():
+            most, needs = getattr(self.quota.at_most, unit, None), worth[unit]
+            if most is not None and (needs is None or (needs and total[unit] + needs > most)):
+                return f"{self.quota.name} {unit} {total[unit]} {most} {needs}"
+        return None
+
+    def borrowed(self, cluster: str, held: QuotaHolding, above: int | None) -> bool | None:
+        worth, total, limits = (
+            self.worth(cluster, held),
+            self.sums(living=True, above=above),
+            QuotaUsage.limits,
+        )
+        if not worth or any(worth[unit] is None for unit in limits(self.quota)):
+            return None
+        return any(total[unit] + (worth[unit] or 0) > limit for unit, limit in limits(self.quota).items())
+
+
+def test_quotas_are_counted_together_as_if_each_were_alone() -> None:
+    """And where nothing is said to have changed, what was said of a holding holds."""
+    for seed in seeds(150):
+        draw = random.Random(seed)
+        pools = [build.pool(f"p{at}", 9) for at in range(3)]
+        for pool in pools[: draw.randint(0, 3)]:
+            pool["attributes"] = {NODE: {"int": draw.randint(0, 3)}}
+        clusters = {name: InferenceCluster.parse(one(name, pools=pools)) for name in "ab"}
+        quotas, counted = [drawn(draw, f"q{at}") for at in range(6)], list[Any]()
+        alone = [Alone(quota, clusters, counted) for quota in quotas]
+        usage, said = QuotaUsage(quotas, clusters), dict[Any, Any]()
+        for _ in range(25):
+            nodes = {pool: draw.randint(0, 2) for pool in draw.sample(("p0", "p1", "p2"), 2)}
+            namespace, cluster, above = draw.choice("xyz"), draw.choice("ab"), draw.choice((None, 1, 2))
+            if said and draw.random() < 0.7:  # Something that was asked before.
+                namespace, cluster, *held = draw.choice([*said])[1]
+                nodes = dict(held)
+            holding = QuotaHolding(nodes, {pool: 8 * number for pool, number in nodes.items()})
+            under_it = [one for one in alone if namespace in one.quota.namespaces]
+            shortages = [*usage.shortages(namespace, cluster, holding)]
+            short = [" ".join(map(str, shortage)) for shortage, _ in shortages]
+            assert short == [text for one in under_it if (text := one.short(cluster, holding))], (
+                f"seed {seed}"
+            )
+            key, outcome = (
+                (namespace, cluster, *nodes.items()),
+                {*chain(*(covered for _, covered in shortages))},
+            )
+            assert said.setdefault((usage.version, key), outcome) == outcome, f"seed {seed}"
+            guaranteed = [one for one in under_it if one.quota.guaranteed is not None]
+            shares = [one.borrowed(cluster, holding, above) for one in guaranteed]
+            share = usage.share(namespace, cluster, holding, above)
+            wanted = None if {*shares} <= {None} else True in shares
+            assert (share and share.borrowed) is wanted, f"seed {seed}"
+            change = (1, namespace, cluster, holding, draw.choice((None, 1, 2)))
+            change = (-1, *draw.choice(counted)[1:]) if counted and draw.random() < 0.2 else change
+            usage.add(*change[1:4], change[0], living=change[4])
+            counted.append(change)
+            if draw.random() < 0.1:
+                usage, said = usage.copy(), {}
+
+
+def test_a_replica_is_priced_once_whatever_the_number_of_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
+    priced_at: list[object] = []
+
+    def price(*arguments: Any) -> int | None:
+        priced_at.append(arguments)
+        return price_of(*arguments)
+
+    monkeypatch.setattr(quota_rules, "price_of", price)
+    usage = usage_of(*(quota(f"q{at}", cel=f'node.name != "{at % 2}"', nodes=9) for at in range(500)))
+    for _ in range(30):
+        usage.count(existing(), "a")
+    assert len(priced_at) == 30
+    usage.count_all([("a", existing())] * 30)
+    assert len(priced_at) == 31, "equal ones are priced together"
+    assert {held["nodes"] for held in usage.held.values()} == {60}
+    assert len({id(held) for held in usage.held.values()}) == 2, "quotas of one scope share a counter"
+
+
+def test_a_quota_with_room_asks_of_a_cluster_only_what_changed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    shortages = QuotaUsage.shortages
+
+    def counting(usage: QuotaUsage, namespace: str, cluster: str, holding: QuotaHolding) -> Any:
+        asked.append(cluster)
+        return shortages(usage, namespace, cluster, holding)
+
+    monkeypatch.setattr(QuotaUsage, "shortages", counting)
+    fleet = clusters(**{f"c{at}": 2 for at in range(20)})
+    assert len(run(World(ask(30), fleet, input=under(quota(nodes=90)))).replicas) == 30
+    assert len(asked) <= 20 + 30
+    del asked[:]
+    answer = run(World(ask(30), fleet, input=under(quota(nodes=10))))
+    assert len(answer.replicas) == 10
+    assert len(asked) <= 3 * 20 + 30
+
+
+def test_an_expression_that_costs_too_much_covers_nothing() -> None:
+    dear = 'lists.range(400).all(x, lists.range(400).all(y, x + y >= -1)) && node.name == "p0"'
+    usage = usage_of(quota("dear", cel=dear, nodes=0), quota("cheap", cel='node.name == "p0"', nodes=0))
+    pools = {limit.name: usage.pools(limit, "a") for limit in usage.of_namespace(NAMESPACE)}
+    assert pools == {"dear": frozenset(), "cheap": {"p0"}}

@@ -353,7 +353,7 @@ def test_how_replicas_stand_to_a_guarantee_of_one_node(
     for held in standing:
         ledger.open(held, "a")
     guarantees, named = [Quota.parse(stated)], {cluster.name: cluster for cluster in clusters}
-    shares = preemption.shares_of(ledger, guarantees, named, {}, "ml")
+    shares = preemption.shares_of(ledger, QuotaUsage(guarantees, named), {}, "ml")
     assert {name: share.borrowed for (_, name), share in (shares or {}).items()} == borrowed, reason
     limits = QuotaUsage([Quota.parse({**stated, "guaranteed": None, "atMost": {"nodes": 1}})], named)
     for second, name in enumerate(("first", "last")):
