@@ -166,6 +166,11 @@ referee-kserve: $(STAMP) ## replicas against KServe's own controller, from its G
 	@[ -x dist/kserve-$(KSERVE)/llmisvc ] || hack/kserve.sh dist/kserve-$(KSERVE) $(KSERVE)
 	@$(BIN)/python -u -m tests.referee.kserve dist/kserve-$(KSERVE) $(SCENES)
 
+.PHONY: referee-picker
+referee-picker: $(ENVOY_STAMP) ## routing against real endpoint pickers behind Envoy, from their Go modules (needs Go, and seven minutes of CPU once)
+	@[ -x dist/picker/disaggregating ] || hack/picker.sh dist/picker
+	@$(BIN)/python -u -m tests.referee.picker dist/picker
+
 .PHONY: provider
 provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
 	hack/provider.sh dist/provider-kubernetes

@@ -4,8 +4,8 @@
 
 The picker of llm-d chooses the serving pod of a request by cached prefixes and queues. Most of this file is
 data: its objects, its permissions, and its two configurations, for engines that do everything and for prefill
-and decode apart. A gateway with the inference extension asks the picker; while it is away, requests go to any
-pod of the pool.
+and decode apart. A gateway with the inference extension asks the picker. While that is away, requests should
+go to any pod of the pool (FailOpen); Envoy does so only before it has sent a body, else it answers with 500.
 
 One picker serves one replica, so its labels, its Service and its pool must match no other's. Pods of many
 teams share a namespace: hence a label that no user can set (OwnSelectors of docs/compatibility.md).
@@ -46,13 +46,23 @@ BLOCK_SIZE = 16
 POOL_GROUP = "inference.networking.k8s.io"
 GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
 
-# What the picker may read, and that in its own namespace only: a Role, and no ClusterRole.
-_READ = ["get", "watch", "list"]
+# What the picker may read, and that in its own namespace only: a Role, and no ClusterRole. It chooses nothing
+# before it has read every kind that the cluster serves (PickerReads of docs/compatibility.md).
+_READ, _EARLIER_GROUP = ["get", "watch", "list"], "inference.networking.x-k8s.io"
 _RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
-    {"apiGroups": ["inference.networking.k8s.io"], "resources": ["inferencepools"], "verbs": _READ},
-    {"apiGroups": ["inference.networking.x-k8s.io"], "resources": ["inferenceobjectives"], "verbs": _READ},
+    {"apiGroups": [POOL_GROUP], "resources": ["inferencepools"], "verbs": _READ},
+    {"apiGroups": [_EARLIER_GROUP], "resources": ["inferenceobjectives"], "verbs": _READ},
+    {"apiGroups": [_EARLIER_GROUP], "resources": ["inferencemodelrewrites"], "verbs": _READ},
+    {"apiGroups": ["llm-d.ai"], "resources": ["inferenceobjectives"], "verbs": _READ},
+    {"apiGroups": ["llm-d.ai"], "resources": ["inferencemodelrewrites"], "verbs": _READ},
 ]
+_EARLIER_RULES = _RULES[:3]
+_PROBES = {
+    "startupProbe": {"tcpSocket": {"port": PICKER_PORT}, "periodSeconds": 2, "failureThreshold": 60},
+    "readinessProbe": {"grpc": {"port": HEALTH_PORT, "service": "readiness"}, "periodSeconds": 5},
+}
+"""Say that the picker takes questions, and that it has read its pool. Before either, requests get errors."""
 
 _PREFIX_CACHE = """\
 apiVersion: llm-d.ai/v1alpha1
@@ -130,8 +140,8 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
     """Return the manifests of a replica's routing by their keys. `edited`: whether its pods change now.
 
     The picker's Service selects by a label that no user can set, as soon as its pods have that: `app`, by
-    which the Deployment selects for ever, is everybody's. Pods that run without it stay until the replica is
-    edited (Law C 6).
+    which the Deployment selects for ever, is everybody's. Pods that run without it or without a probe, and a
+    Role of fewer kinds, stay until the replica is edited (Law C 6).
     """
     replica, namespace = snapshot.replica.name, snapshot.remote_namespace
     name, pool = names.picker_name(replica), names.pool_name(replica)
@@ -145,10 +155,15 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
 
     head = manifest("apps/v1", "Deployment")
     running = snapshot.observed.get(key_of(names.PICKER, head, snapshot.observed))
-    template = _template(snapshot, text, {PICKER_LABEL: name})
+    reader = manifest("rbac.authorization.k8s.io/v1", "Role", rules=_RULES)
+    template = _template(snapshot, text, {PICKER_LABEL: name}, **_PROBES)
     if not edited:
         before = None if running is None else mapping(running.manifest.get("spec")).get("template")
-        template = until_edited(template, _template(snapshot, text, {}), before)
+        for ours in ({PICKER_LABEL: name}, {}):
+            template = until_edited(template, _template(snapshot, text, ours), before)
+        role_before = snapshot.observed.get(key_of(names.PICKER_ROLE, reader, snapshot.observed))
+        earlier = {**reader, "rules": _EARLIER_RULES}
+        reader = until_edited(reader, earlier, None if role_before is None else role_before.manifest)
     selector = {PICKER_LABEL if _carry_label(snapshot, template, running) else "app": name}
     port = {"name": "grpc-ext-proc", "port": PICKER_PORT, "targetPort": PICKER_PORT, "appProtocol": "http2"}
     deployment = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
@@ -182,7 +197,7 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
         ),
         names.PICKER_CONFIG: manifest("v1", "ConfigMap", data={CONFIG_FILE: text}),
         names.PICKER_ACCOUNT: manifest("v1", "ServiceAccount"),
-        names.PICKER_ROLE: manifest(f"{rbac}/v1", "Role", rules=_RULES),
+        names.PICKER_ROLE: reader,
         names.PICKER_BINDING: manifest(f"{rbac}/v1", "RoleBinding", roleRef=role, subjects=[subject]),
     }
 
@@ -218,8 +233,8 @@ def _is_labelled(deployment: Mapping[str, Any]) -> bool:
     return PICKER_LABEL in mapping(metadata.get("labels"))
 
 
-def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str]) -> dict[str, Any]:
-    """Return the picker's pods. `text`: its configuration, `ours`: labels besides.
+def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str], **more: Any) -> dict[str, Any]:
+    """Return the picker's pods. `text`: its configuration, `ours`: labels besides, `more`: of its container.
 
     A checksum of the configuration is part of the pods: they restart when it changes.
     """
@@ -240,6 +255,7 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str]) -> dic
             {"name": "grpc-health", "containerPort": HEALTH_PORT},
         ],
         "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+        **more,
     }
     return {
         "metadata": {

@@ -54,7 +54,7 @@ KEPT_AS_IS = "everything running is kept, nothing new is composed"
 _IN_FULL = frozenset(
     {
         *(names.WORKLOAD, names.CLAIM, names.SERVICE, names.SEEN),
-        *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE, names.ADAPTERS),
+        *(names.PICKER, names.PICKER_CONFIG, names.PICKER_SERVICE, names.PICKER_ROLE, names.ADAPTERS),
     }
 )
 """Objects that are compared with the wanted ones; of the rest only the identity and the status count."""

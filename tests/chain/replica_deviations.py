@@ -84,6 +84,15 @@ def _label(pair: Pair, difference: Difference) -> bool:
     return path == own_path.get(key) or selects_no_app
 
 
+def _reads(pair: Pair, difference: Difference) -> bool:
+    """A new picker's Role has the rules that it had, and more; its pods have probes."""
+    if difference.what != "desired" or base_of(difference.key) in pair.observed:
+        return False
+    if difference.key == names.PICKER_ROLE and difference.path == f"{SPEC.removesuffix('.spec')}.rules":
+        return bool(difference.ours[: len(difference.theirs)] == difference.theirs)
+    return difference.key == names.PICKER and difference.path.endswith("Probe")
+
+
 DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
     Deviation("Deadline", "weights take longer than ten minutes", _deadline),
     Deviation("ModelUpdated", "a condition says how far an update is", _updated),
@@ -91,5 +100,6 @@ DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
     Deviation("NothingIsNotReady", "a replica without any resource is not ready", _nothing),
     Deviation("OwnSelectors", "what we select by is nothing that a user can set", _label),
     Deviation("PickerCounts", "a replica serves when its picker works", _picker),
+    Deviation("PickerReads", "a picker reads every kind that it waits for", _reads),
     Deviation("ValidNames", "a name that Kubernetes refuses is mended", _names),
 )

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 Plain = dict[str, Any]
 Target = tuple[str, int]
@@ -117,13 +117,14 @@ def serving(route: Plain, leads_to: Mapping[str, Target], folder: Path) -> Itera
     words = [binary(), "-c", str(file), "--use-dynamic-base-id", "--concurrency", "1", "-l", "error"]
     with subprocess.Popen(words) as process:
         try:
-            _until_answering(process, port)
+            until_answering(process, port)
             yield Gateway(port)
         finally:
             process.terminate()
 
 
-def _until_answering(process: subprocess.Popen[bytes], port: int) -> None:
+def until_answering(process: subprocess.Popen[bytes], port: int) -> None:
+    """Wait until Envoy accepts connections."""
     deadline = time.monotonic() + STARTED
     while time.monotonic() < deadline:
         assert process.poll() is None, "Envoy refused its configuration"
@@ -145,15 +146,15 @@ def bootstrap(route: Plain, leads_to: Mapping[str, Target], port: int) -> Plain:
         {"name": f"hop-{backend['name']}", "weight": backend["weight"]} for backend in rule["backendRefs"]
     ]
     weighted = {"clusters": shares, "header_name": DRAW}
-    listeners = [_listener("gateway", port, prefix, {"weighted_clusters": weighted, "timeout": timeout})]
+    listeners = [listener("gateway", port, prefix, {"weighted_clusters": weighted, "timeout": timeout})]
     clusters = []
     for reference in rule["backendRefs"]:
         name = reference["name"]
         action = {"cluster": f"to-{name}", "timeout": timeout, **_rewrite(reference)}
-        listeners.append(_listener(f"hop-{name}", hops[name], prefix, action))
+        listeners.append(listener(f"hop-{name}", hops[name], prefix, action))
         clusters += [
-            _cluster(f"hop-{name}", ("127.0.0.1", hops[name])),
-            _cluster(f"to-{name}", leads_to[name]),
+            cluster(f"hop-{name}", ("127.0.0.1", hops[name])),
+            cluster(f"to-{name}", leads_to[name]),
         ]
     return {"static_resources": {"listeners": listeners, "clusters": clusters}}
 
@@ -167,11 +168,13 @@ def _rewrite(reference: Plain) -> Plain:
     return {"prefix_rewrite": rewrite["path"]["replacePrefixMatch"], **host}
 
 
-def _address(target: Target) -> Plain:
+def address(target: Target) -> Plain:
+    """Return an address as Envoy writes it."""
     return {"socket_address": {"address": target[0], "port_value": target[1]}}
 
 
-def _listener(name: str, port: int, prefix: str, action: Plain) -> Plain:
+def listener(name: str, port: int, prefix: str, action: Plain, filters: Sequence[Plain] = ()) -> Plain:
+    """Return a listener of one route. `filters`: what a request passes before it is routed."""
     routes = [{"match": {"prefix": prefix}, "route": action}]
     typed = "type.googleapis.com/envoy.extensions.filters"
     router = {"@type": f"{typed}.http.router.v3.Router"}
@@ -179,14 +182,15 @@ def _listener(name: str, port: int, prefix: str, action: Plain) -> Plain:
         "@type": f"{typed}.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": name,
         "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]},
-        "http_filters": [{"name": "envoy.filters.http.router", "typed_config": router}],
+        "http_filters": [*filters, {"name": "envoy.filters.http.router", "typed_config": router}],
     }
     chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
-    return {"name": name, "address": _address(("127.0.0.1", port)), "filter_chains": [chain]}
+    return {"name": name, "address": address(("127.0.0.1", port)), "filter_chains": [chain]}
 
 
-def _cluster(name: str, target: Target) -> Plain:
-    endpoint = {"endpoint": {"address": _address(target)}}
+def cluster(name: str, target: Target) -> Plain:
+    """Return a cluster of one address."""
+    endpoint = {"endpoint": {"address": address(target)}}
     return {
         "name": name,
         "type": "STATIC",

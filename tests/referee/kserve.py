@@ -230,16 +230,23 @@ class Replica:
         observed = {}
         for key, resource in wanted.items():
             manifest = resource["spec"]["forProvider"]["manifest"]
+            refused = ""
             if resource["spec"].get("managementPolicies") != ["Observe"]:
-                path = f"{call_path(manifest)}?fieldManager=provider&force=true"
-                cluster.call("PATCH", path, manifest, "application/apply-patch+yaml")
+                refused = self.put(manifest)
                 self.applied[key] = manifest
-            observed[key] = self._reported(key, resource, cluster.call("GET", call_path(manifest)))
+            remote = cluster.call("GET", call_path(manifest))
+            observed[key] = self._reported(key, resource, remote, refused)
         self._played()
         self.scene = self.scene.but(observed=observed, replica=self._with_status(answer))
         return answer
 
-    def _reported(self, key: str, resource: Plain, remote: Plain) -> Plain:
+    def put(self, manifest: Plain) -> str:
+        """Apply a manifest as provider-kubernetes does; return why it is refused, where that is no error."""
+        path = f"{call_path(manifest)}?fieldManager=provider&force=true"
+        cluster.call("PATCH", path, manifest, "application/apply-patch+yaml")
+        return ""
+
+    def _reported(self, key: str, resource: Plain, remote: Plain, refused: str) -> Plain:
         """Return an Object as provider-kubernetes leaves it after a look."""
         made = copy.deepcopy(resource)
         head = {"name": f"observed-{key}".replace(".", "-"), "namespace": build.NAMESPACE}
@@ -249,13 +256,14 @@ class Replica:
         conditions = remote.get("status", {}).get("conditions", ())
         held = {one["type"] for one in conditions if one["status"] == "True"}
         ready = bool(remote) and (asked is None or asked[1] in held)
-        reason = "ReconcileSuccess" if remote else "ReconcileError"
-        synced = condition("Synced", status=bool(remote), reason=reason)
+        is_synced = bool(remote) and not refused
+        reason = "ReconcileSuccess" if is_synced else "ReconcileError"
+        synced = condition("Synced", status=is_synced, reason=reason)
         made["status"] = {"conditions": [synced, condition("Ready", status=ready)]}
         if remote:
             made["status"]["atProvider"] = {"manifest": remote}
-        else:
-            synced["message"] = "observe failed: external resource does not exist"
+        if not is_synced:
+            synced["message"] = refused or "observe failed: external resource does not exist"
         return made
 
     def _with_status(self, answer: Answer) -> Plain:

@@ -185,8 +185,18 @@ def test_a_pod_finds_no_mirrored_secret_but_its_own() -> None:
 # Law C 6: an upgrade changes no pod that runs
 
 
+def without_probes(held: dict[str, Plain]) -> None:
+    """Take from a picker what it had not before `PickerReads`."""
+    (container,) = held["epp"]["spec"]["template"]["spec"]["containers"]
+    del container["readinessProbe"], container["startupProbe"]
+    del held["epp-role"]["rules"][3:]
+
+
 def as_before(scene: Scene) -> Scene:
-    """Return a scene after what the release before these rules made of it: the user's labels on every pod."""
+    """Return a scene after what the release before these rules made of it: the user's labels on every pod.
+
+    Its picker had no probes, and could read fewer kinds (`PickerReads`).
+    """
     seen = applied(run(scene))
     held = {
         key: seen[key]["spec"]["forProvider"]["manifest"] for key in seen if seen[key]["kind"] == "Object"
@@ -198,6 +208,7 @@ def as_before(scene: Scene) -> Scene:
             for field, pairs in given["template"].get("metadata", {}).items():
                 metadata |= {field: {**pairs, **metadata.get(field, {})}} if pairs else {}
     del held["epp"]["spec"]["template"]["metadata"]["labels"][PICKER_LABEL]
+    without_probes(held)
     held["epp-service"]["spec"]["selector"] = {"app": held["epp"]["metadata"]["name"]}
     return scene.but(observed={key: observed(key, {k: v for k, v in made.items() if k != "status"})
                                for key, made in seen.items()})  # fmt: skip
@@ -299,6 +310,25 @@ def test_the_service_of_a_picker_follows_its_pods(late: Late) -> None:
     if late.follows:
         later = after.but(observed=applied(run(after), epp="started"))
         assert picker_of(later) == (True, PICKER_LABEL), "it goes on while the picker restarts"
+
+
+def test_a_picker_that_runs_gets_probes_and_permissions_with_the_next_edit() -> None:
+    first = applied(run(Scene(replica())))
+    held = {key: one["spec"]["forProvider"]["manifest"] for key, one in first.items()}
+    without_probes(held)
+    seen = {key: observed(key, {k: v for k, v in one.items() if k != "status"}) for key, one in first.items()}
+    running = Scene(replica(), observed=seen)
+    standing, changed = (manifests(run(scene)) for scene in (running, edited(running)))
+    assert {key: standing[key] for key in ("epp", "epp-role")} == {
+        key: held[key] for key in ("epp", "epp-role")
+    }
+    (container,) = changed["epp"]["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["grpc"] == {"port": 9003, "service": "readiness"}
+    wanted = {
+        ("inference.networking.x-k8s.io", "inferencemodelrewrites"),
+        ("llm-d.ai", "inferenceobjectives"),
+    }
+    assert wanted <= {(rule["apiGroups"][0], rule["resources"][0]) for rule in changed["epp-role"]["rules"]}
 
 
 def test_a_service_goes_back_to_pods_that_lost_the_label() -> None:
