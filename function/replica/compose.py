@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from operator import is_
 
 from function import objects
-from function.api.model import KSERVE, condition_of, mapping
+from function.api.model import KSERVE, condition_of, mapping, mappings, string
 from function.boundary import Desired, JsonObject, Request, Reuse, text_at
 from function.fail_static import as_observed, key_of, steadfast
 from function.objects import ObservedObject, composed_object
@@ -283,7 +283,7 @@ COUNTS = "modelplane.ai/copies"
 
 
 def unschedulable(request: Request, reuse: Reuse) -> str | None:
-    """Return why the first pod, by name, could not be scheduled.
+    """Return why the first pod, by name, could not be scheduled, and which gates hold it.
 
     "" when all could, None when no pod is seen.
     """
@@ -300,5 +300,8 @@ def unschedulable(request: Request, reuse: Reuse) -> str | None:
     for pod in created:
         scheduled, message = condition_of(pod.remote_status, "PodScheduled")
         if scheduled is False:
-            return message or f"Pod {pod.identity.name} is not scheduled"
+            gates = mappings(mapping((pod.remote or {}).get("spec")).get("schedulingGates"))
+            held = ", ".join(string(gate.get("name")) for gate in gates)
+            text = message or f"Pod {pod.identity.name} is not scheduled"
+            return f"{text}: {held}" if held else text
     return "" if created else None

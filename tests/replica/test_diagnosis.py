@@ -53,3 +53,23 @@ def test_a_collection_changes_only_when_copies_do() -> None:
 def test_members_are_looked_at_within_seconds() -> None:
     for spec in collections(applied(run(SCENE), "created")).values():
         assert POLL_INTERVAL.items() <= template(spec).items()
+
+
+def test_the_gates_that_hold_a_pod_are_named() -> None:
+    """As Kueue's: the API server says only that there are some."""
+    seen = applied(run(SCENE), "created")
+    scene = SCENE.but(observed=applied(run(SCENE.but(observed=seen)), "created"))
+    blocked = "Scheduling is blocked due to non-empty scheduling gates"
+    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": blocked}
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
+    gated = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
+    pod = {
+        "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+        "kind": "Object",
+        "metadata": {"name": "p", "namespace": "ml-team"},
+        "spec": {"forProvider": {"manifest": head}},
+        "status": {"atProvider": {"manifest": {**head, **gated, "status": {"conditions": [said]}}}},
+    }
+    answer = run(scene.but(more={"pods-a": [pod]}))
+    wanted = (False, "Unschedulable", f"{blocked}: kueue.x-k8s.io/admission")
+    assert answer.conditions["ModelReady"] == answer.conditions["PodsScheduled"] == wanted
