@@ -282,11 +282,11 @@ class Placer:
         return share._replace(reclaims=reclaims) if share is not None else None
 
     def _lost(self, way: tuple[Candidate, list[ModelReplica]]) -> tuple[object, ...]:
-        """The loss where some give way: the values of those that were Ready, dearest first; others."""
+        """The loss where some give way: the values of those that were Ready, dearest first; how many go."""
         candidate, gone = way
         ready = [replica.priority or 0 for replica in gone if not may_yield(replica)]
         scores = (score.value(candidate, self.ledger.counts) for score in self._scores)
-        return (sorted(ready, reverse=True), len(gone) - len(ready), *scores)
+        return (sorted(ready, reverse=True), len(gone), *scores)
 
     def _made_room(
         self, eligible: Iterable[InferenceCluster], shapes: tuple[ReplicaShape, ...]
@@ -319,7 +319,7 @@ class Placer:
         options = (option for engine in fit.engines for option in engine.options)
         pools = frozenset(cluster.pools[taken.pool].name for option in options for taken in option.demands)
         barred: frozenset[str] = frozenset()
-        while fit.possible and barred < pools:
+        while fit.possible:
             rooms = ledger.rooms(cluster)
             for leaving in ledger.living(cluster.name, deleting=True):
                 rooms.occupy(cluster.name, leaving, -1)

@@ -160,6 +160,14 @@ def test_what_does_not_serve_anyway_takes_nothing_from_the_budget() -> None:
     assert stay(ask_for(deployment, fleet(nodes=4, **LOST), running)).count("a") == 0
 
 
+def test_what_is_mismatched_too_is_replaced_for_that() -> None:
+    """Law 2, reason 3 comes before 7: it would go with a cluster in the best of health as well."""
+    other = asking()
+    other["spec"]["template"]["spec"]["engines"][0]["name"] = "other"
+    [dropped] = ask_for(other, fleet(**LOST), own_replicas(asking(), "a")).decision.dropped
+    assert (dropped.cause.name, dropped.detail) == ("Replaced", "the engines changed shape")
+
+
 def test_a_replica_that_grew_gives_its_growth_back_when_it_goes() -> None:
     """It is charged for the edit while it stays; its replacement may stand where that was."""
     made = fleet(nodes=2, a=NOON, b=NOON)

@@ -134,6 +134,20 @@ NOTED: list[tuple[str, Plain, list[Plain], Plain, list[str]]] = [
         given(guaranteed("b", B, centsPerHour=0)),
         [""],
     ),
+    (
+        "of several that are new the later ones see the first",
+        called("train", B, replicas=2),
+        [],
+        BOTH,
+        ["Within b", "Borrowed b"],
+    ),
+    (
+        "what is new is within before all of lower classes, too",
+        called("train", B, "standard"),
+        [held(called("older", B), "b", second=1)],
+        BOTH,
+        ["Within b"],
+    ),
     ("another namespace notes nothing", CHAT, [held(CHAT, "a")], given(guaranteed("b", B, nodes=1)), [""]),
     ("without a guarantee it is taken off", TRAIN, [held(TRAIN, "a", note="Borrowed b")], given(), [""]),
     (
@@ -198,6 +212,20 @@ WAITS: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
         CHAT,
         arbitrating(a=1),
         [held(called("x", "third"), "a")],
+        BOTH,
+    ),
+    (
+        "nor by its class does it take what is under none: that does not preempt",
+        called("chat", A, "standard"),
+        arbitrating(a=1),
+        [held(called("x", "third"), "a", value=10)],
+        BOTH,
+    ),
+    (
+        "its own team holds all that is guaranteed, by replicas of a lower class",
+        called("chat", A, "standard"),
+        arbitrating(a=2, b=2),
+        [*TAKEN, *(held(called("old"), "b", index, "Within a", value=10) for index in range(2))],
         BOTH,
     ),
     (

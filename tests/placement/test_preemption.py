@@ -10,7 +10,7 @@ from function.api.fault import Malformed
 from function.api.inputs import ClusterConfig, SchedulerConfig
 from tests.cluster.build import Case as ClusterCase, replica as on_cluster
 from tests.support import build
-from tests.support.cases import clusters
+from tests.support.cases import clusters, one, pools_of, single, sized
 from tests.support.preempting import (
     CHAT,
     CLASSES,
@@ -48,6 +48,78 @@ def test_it_is_placed_where_the_least_is_lost_and_says_so() -> None:
     assert [text for _, reason, text in answer.events if reason == "ReplicasPreempting"] == [
         f"Placed 1 replica where others are to give way: b/{metadata['name']} (ml-team/train, class batch)"
     ]
+
+
+TWO_NODES = [build.engine(members=[build.member(devices=[build.request("gpu", 8)])], copies=2)]
+PAIR, LARGE = of("chat", engines=TWO_NODES), of("large", "batch", engines=TWO_NODES)
+
+
+def on_kserve() -> tuple[Plain, list[Plain]]:
+    """A deployment whose first shape KServe cannot express, and a cluster of that stack."""
+    [cluster] = arbitrating(b=1)
+    cluster["spec"]["stack"] = "KServe"
+    engines = [single(build.request("gpu", 8), name=name) for name in ("main", "draft")]
+    shapes: Plain = {"engines": engines, "alternatives": [{"name": "small", "engines": engines[:1]}]}
+    ours = of("chat", placement={"alternativePolicy": "ClusterFirst"}, **shapes)
+    ours["spec"]["template"]["spec"]["serving"] = {"model": {"uri": "hf://org/model"}}
+    return ours, [cluster]
+
+
+LEAST: list[tuple[str, Plain, list[Plain], list[Plain]]] = [
+    (
+        "the dearest that goes counts first, whatever else goes",
+        PAIR,
+        arbitrating(a=2, b=2),
+        [
+            running(of(f"x{at}"), on, value=value)
+            for at, (on, value) in enumerate(zip("aabb", (10, 100, 50, 50), strict=True))
+        ],
+    ),
+    (
+        "a class of the value 0 is a class",
+        CHAT,
+        arbitrating(a=1, b=1),
+        [running(TRAIN, "a", value=1), running(WEB, "b", value=0)],
+    ),
+    (
+        "of those that never were Ready the fewest go",
+        PAIR,
+        arbitrating(a=2, b=2),
+        [
+            *(running(of("new", "batch"), "a", index, ready=False) for index in range(2)),
+            running(LARGE, "b", ready=False),
+        ],
+    ),
+    (
+        "where none is Ready less is lost than where one of the lowest class is",
+        PAIR,
+        arbitrating(a=2, b=2),
+        [
+            running(LARGE, "a"),
+            *(running(of("new", "batch"), "b", index, ready=False) for index in range(2)),
+        ],
+    ),
+    (
+        "a cluster that does not arbitrate is passed over, and one that another rule closes",
+        of("chat", replicas=2, placement={"maxReplicasPerCluster": 1}),
+        [*arbitrating(a=2, b=1), *clusters(aa=1)],
+        [running(CHAT, "a", value=1000), *(running(of(f"x-{on}"), on) for on in ("a", "aa", "b"))],
+    ),
+    (
+        "between equals as any place is chosen: packing leaves the fewest nodes free",
+        of("chat", engines=TWO_NODES, placement={"strategy": "BinPack"}),
+        arbitrating(a=3, b=2),
+        [running(LARGE, "a"), running(LARGE, "b")],
+    ),
+    ("a shape that the stack cannot express leaves the next", *on_kserve(), [running(TRAIN, "b")]),
+]
+
+
+@pytest.mark.parametrize(("reason", "ours", "fleet", "listed"), LEAST, ids=[row[0] for row in LEAST])
+def test_where_the_least_is_lost(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain]) -> None:
+    replicas = asked(ours, fleet, listed).replicas.values()
+    preempting = [made for made in replicas if LABEL in made["metadata"]["labels"]]
+    assert [made["spec"]["clusterName"] for made in preempting] == ["b"], reason
 
 
 OFF: list[tuple[str, Plain, list[Plain], Plain, list[Plain]]] = [
@@ -93,6 +165,36 @@ def test_where_there_is_room_nobody_gives_way() -> None:
     answer = asked(CHAT, arbitrating(a=1, b=1), [running(TRAIN, "a")])
     assert placed_on(answer) == ["b"]
     assert LABEL not in answer.replicas["replica-b-0"]["metadata"]["labels"]
+
+
+def test_what_a_quota_closes_is_left_for_the_other_pools_of_a_cluster() -> None:
+    """Two engines would take the node left of the first pool, and one more. The first is under a quota."""
+    cluster = one("a", pools=pools_of(2, 1, 1))
+    cluster["status"]["givesWay"] = []
+    listed = [running(of(f"x{at}", "batch"), "a", value=at) for at in range(3)]
+    for at, replica in enumerate(listed):
+        replica["spec"]["engines"][0]["members"][0]["nodePoolName"] = f"p{at}"
+    quota = {"name": "q", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 1}, "cel": 'node.name == "p0"'}
+    answer = asked(of("chat", engines=sized(1, 1)), [cluster], listed, ON | {"quotas": [quota]})
+    [replica] = answer.replicas.values()
+    pools = [engine["members"][0]["nodePoolName"] for engine in replica["spec"]["engines"]]
+    assert pools == ["p1", "p2"]
+
+
+FEWER: list[tuple[str, list[Plain], Plain]] = [
+    ("none of its own gives way, whatever class it was placed with", [running(CHAT, "a")], ON),
+    (
+        "as many as a quota lets in, wherever others could give way",
+        [running(TRAIN, "a"), running(WEB, "b")],
+        ON | {"quotas": [{"name": "q", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 3}}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "listed", "config"), FEWER, ids=[row[0] for row in FEWER])
+def test_fewer_are_placed_than_there_are_nodes(reason: str, listed: list[Plain], config: Plain) -> None:
+    fleet = arbitrating(**{replica["spec"]["clusterName"]: 1 for replica in listed})
+    assert placed_on(asked(of("chat", replicas=2), fleet, listed, config)) == ["a"], reason
 
 
 def test_nodes_of_what_is_being_deleted_are_counted_on() -> None:

@@ -82,6 +82,13 @@ CASES = [
         input=under(quota(cel='node.name == "p0"', nodes=1), quota("all", nodes=3)),
     ),
     Case(
+        "nodes that are there come before those to come, but for those that a quota closes",
+        [one("a", pools=[*TWO[:1], TWO[1] | {"usable": {"nodes": 2, "toCome": 2}}])],
+        ask(3),
+        ["a"] * 3,
+        input=under(quota(cel='node.name == "p0"', nodes=1)),
+    ),
+    Case(
         "an expression that fails on a pool does not cover it",
         clusters(a=4),
         ask(4),

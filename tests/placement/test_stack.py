@@ -39,6 +39,12 @@ def shaped(primary: list[Plain], other: list[Plain]) -> Plain:
     return made
 
 
+def clusters_first(made: Plain) -> Plain:
+    """Return a deployment whose shapes are no order between clusters."""
+    made["spec"]["placement"] = {"alternativePolicy": "ClusterFirst"}
+    return made
+
+
 def labelled(replicas: int = 1, key: str = "team") -> Plain:
     """Return a deployment whose pods have a label."""
     made = asked(replicas, uri="hf://org/model")
@@ -114,6 +120,12 @@ CASES = [
     ),
     Case("adapters have no loader there", [on_kserve("a")], adapting(), [], {"a": "StackCannotExpress"}),
     Case("another shape that can be expressed is taken", [on_kserve("a")], shaped(TWO, ONE), ["a/small"]),
+    Case(
+        "so it is where the clusters come before the shapes",
+        [on_kserve("a"), STANDARD],
+        clusters_first(shaped(TWO, ONE)),
+        ["a/small"],
+    ),
     Case("the first shape is taken where it can be", [on_kserve("a"), STANDARD], shaped(TWO, ONE), ["z"]),
     Case(
         "one shape is in no way where the other is full",

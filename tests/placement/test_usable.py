@@ -101,6 +101,18 @@ def test_a_place_on_nodes_that_are_there_comes_before_one_that_needs_a_node_to_b
     assert ("waits for nodes to be added", "no") in because[0]
 
 
+def test_packing_counts_the_nodes_to_come_of_a_pool_that_is_taken() -> None:
+    """As it counts those that are there: the cluster with the least free of both is taken."""
+    fleet = [
+        build.cluster(name, [{**build.pool("h100", nodes), "usable": {"nodes": nodes, "toCome": nodes - 2}}])
+        for name, nodes in (("a", 6), ("b", 4), ("c", 5))
+    ]
+    packed = build.deployment(engines=[build.engine(members=[WHOLE_NODE])])
+    packed["spec"]["placement"] = {"strategy": "BinPack"}
+    (placed,) = run(World(packed, fleet, [])).decision.placed
+    assert (placed.identity.cluster, placed.candidate.free_left) == ("b", 3)
+
+
 def test_waiting_for_a_node_to_be_added_is_no_shortage() -> None:
     usable = {"nodes": 4, "toCome": 2, "awaiting": True}
     answer = run(world(4, usable))

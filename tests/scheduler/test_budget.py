@@ -17,6 +17,7 @@ from function.scheduler.search import search
 from tests.support import build
 from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
 from tests.support.drive import run
+from tests.support.preempting import ON, of, running
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -120,10 +121,38 @@ def test_a_hard_cluster_leaves_their_part_to_the_others() -> None:
     assert decision.rejections["a"].reason.name == "SearchBudgetExceeded"
 
 
-def test_equal_clusters_are_searched_once_and_share_what_was_found() -> None:
-    made = World(ask(engines=sized(*HARD)), [hard("a")], input={"searchBudget": 300_000})
-    again = made.but(clusters=[hard(name) for name in "abcdef"])
+@pytest.mark.parametrize("to_come", [0, 1])
+def test_equal_clusters_are_searched_once_and_share_what_was_found(to_come: int) -> None:
+    """Also where nodes are still to come, so that those that are there are looked at first."""
+
+    def cluster(name: str) -> Plain:
+        pools = pools_of(*TIGHT)
+        pools[0] |= {"usable": {"nodes": TIGHT[0], "toCome": to_come}}
+        return one(name, pools=pools)
+
+    made = World(ask(engines=sized(*HARD)), [cluster("a")], input={"searchBudget": 900_000})
+    again = made.but(clusters=[cluster(name) for name in "abcdef"])
     assert step_count(again) == step_count(made)
+
+
+def test_a_search_that_ran_out_is_begun_again_only_with_more_steps() -> None:
+    made = World(ask(engines=sized(*HARD)), [hard("a")], input={"searchBudget": 2_000})
+    again = made.but(clusters=[hard("a"), hard("b")])
+    assert step_count(again) == step_count(made)
+    assert {row.reason.name for row in decide(again).rejections.values()} == {"SearchBudgetExceeded"}
+
+
+def test_looking_for_those_who_would_give_way_takes_steps_of_the_same_budget() -> None:
+    """Two of some 45,000 steps for each set of pools: what is free, and what would be without the others."""
+    fleet = [hard("a")]
+    fleet[0]["status"]["givesWay"] = []
+    ours = of("chat", engines=sized(*HARD))
+    listed = [running(of("train", "batch"), "a")]
+    for steps, reason in ((300_000, "JointCapacity"), (2_000, "SearchBudgetExceeded")):
+        decision = decide(World(ours, fleet, listed, input=ON | {"searchBudget": steps}))
+        assert decision.rejections["a"].reason.name == reason
+        assert decision.budget is not None
+        assert decision.budget.drawn <= steps
 
 
 def test_the_packing_of_shared_nodes_takes_steps_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

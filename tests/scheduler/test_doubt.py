@@ -253,3 +253,10 @@ def test_a_replica_whose_key_cannot_be_read_is_kept_and_is_nobodys_victim() -> N
     decision = decide(World(ask(0), [one("a", 1)], [], {"replica-!": own_replica}))
     assert decision.dropped == ()
     assert [replica.doubt for replica in decision.kept] == ["the key replica-! cannot be read"]
+
+
+def test_a_replica_whose_spec_cannot_be_read_is_kept_as_it_is() -> None:
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    own_replica["spec"]["engines"] = 3
+    [replica] = decide(World(ask(), [one("a", 1)], [own_replica], build.observed(own_replica))).kept
+    assert (replica.shape, replica.mismatch, replica.doubt) == (None, None, "the replica cannot be read")

@@ -14,6 +14,7 @@ from function.scheduler.headroom import (
     rejections_of_another,
     room_by_cluster,
 )
+from tests.support import build
 from tests.support.cases import ask, one
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -22,21 +23,32 @@ Plain = dict[str, Any]
 SPREAD = {"topologySpread": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]}
 
 
+QUOTA = {"quotas": [{"name": "q", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 3}}]}
+
+
 @pytest.mark.parametrize(
-    ("nodes", "accounting", "limit", "placement", "room", "reason"),
+    ("nodes", "accounting", "limit", "placement", "config", "room", "reason"),
     [
-        (4, "Node", 9, None, 3, "one is placed, three nodes are left"),
-        (4, "Device", 9, None, 3, "whatever is charged"),
-        (4, "Node", 2, None, 2, "no more are counted than are asked for"),
-        (1, "Node", 9, None, 0, "none is left"),
-        (9, "Node", 9, {"maxReplicasPerCluster": 3}, 2, "as many as the deployment allows there"),
+        (4, "Node", 9, None, None, 3, "one is placed, three nodes are left"),
+        (4, "Device", 9, None, None, 3, "whatever is charged"),
+        (4, "Node", 2, None, None, 2, "no more are counted than are asked for"),
+        (1, "Node", 9, None, None, 0, "none is left"),
+        (9, "Node", 9, {"maxReplicasPerCluster": 3}, None, 2, "as many as the deployment allows there"),
+        (9, "Node", 9, None, QUOTA, 2, "as many as a quota has room for"),
     ],
 )
 def test_headroom(
-    nodes: int, accounting: str, limit: int, placement: Plain | None, room: int, reason: str
+    *,
+    nodes: int,
+    accounting: str,
+    limit: int,
+    placement: Plain | None,
+    config: Plain | None,
+    room: int,
+    reason: str,
 ) -> None:
     fleet = [one("a", nodes, accounting=accounting)]
-    decision = decide(World(ask(placement=placement), fleet))
+    decision = decide(World(ask(placement=placement), fleet, input=config))
     placer = decision.placer
     assert placer is not None
     before = placer.rejections()

@@ -315,14 +315,33 @@ def test_a_replica_that_only_the_list_knows_to_be_leaving_overcommits_nothing() 
     assert decision.ledger.capacity("a", "p0").free_nodes == -1, "it is charged until it is gone"
 
 
-def test_who_yields_says_in_which_pool() -> None:
-    wanted = ask(2)
+TEAM = {"name": "team", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 1}}
+RECORDS: list[tuple[str, dict[str, Any], Plain | None, tuple[str, str]]] = [
+    ("of a cluster that is gone, which", {"b": 4}, None, ("ClusterGone", "cluster a")),
+    ("of a drain, the taint", {"a": DRAINED}, None, ("Drained", "x:NoExecute")),
+    ("of one that yields, the pool", {"a": 1}, {"overcommit": "Yield"}, ("Yielded", "pool p0")),
+    (
+        "of one that a quota has no room for, the quota",
+        {"a": 4},
+        {"overcommit": "Yield", "quotas": [TEAM]},
+        ("OverQuota", "quota team"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "fleet", "config", "record"), RECORDS, ids=[row[0] for row in RECORDS])
+def test_why_one_leaves_is_on_record(
+    reason: str, fleet: dict[str, Any], config: Plain | None, record: tuple[str, str]
+) -> None:
+    """One whose key cannot be read comes first on its cluster, and never leaves."""
+    wanted = ask(3)
     own_replicas = [build.replica(wanted, "a", at, pools="p0") for at in range(2)]
-    made = World(
-        wanted, clusters(a=1), own_replicas, build.observed(*own_replicas), input={"overcommit": "Yield"}
-    )
-    [dropped] = decide(made).dropped
-    assert (dropped.cause.name, dropped.detail) == ("Yielded", "pool p0")
+    strange = build.replica(wanted, "a", 2, pools="p0", ready=True)
+    observed = {**build.observed(*own_replicas), "replica-!": strange}
+    made = World(wanted, clusters(**fleet), [*own_replicas, strange], observed, input=config)
+    decision = decide(made)
+    assert {(dropped.cause.name, dropped.detail) for dropped in decision.dropped} == {record}, reason
+    assert "!" in keys(decision.kept)
 
 
 @pytest.mark.parametrize("typo", [False, True])

@@ -9,7 +9,7 @@ import pytest
 
 from function.api.reasons import Reason, Rejection
 from tests.support import build
-from tests.support.cases import ask, clusters, gap_of
+from tests.support.cases import ask, clusters, gap_of, sized
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -117,6 +117,12 @@ CASES = [
         ask(selector={"cel": ["true", 'cluster.labels["tier"] == "x"']}),
         clusters(a=1),
         {"a": Rejection(Reason.ClusterSelectorError, detail=NO_TIER, selector=1)},
+    ),
+    Case(
+        "a cluster that cannot be read, with the field that is wrong",
+        ask(),
+        [{**build.cluster("a"), "status": 3}],
+        {"a": Rejection(Reason.MalformedCluster, detail="status: expected a map, found a number")},
     ),
     Case(
         "a cluster without status",
@@ -315,6 +321,22 @@ CASES = [
         AT,
     ),
     Case(
+        "the shape that comes nearest, by its name",
+        ask(gpus=9, alternatives=[{"name": "large", "engines": sized(5)}]),
+        clusters(a=4),
+        {
+            "a": Rejection(
+                Reason.InsufficientNodes,
+                alternative="large",
+                pool="p0",
+                engine="e0",
+                needs=5,
+                free=4,
+                total=4,
+            )
+        },
+    ),
+    Case(
         "the pool that is nearest, with what it lacks",
         ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8)])], copies=4)]),
         clusters(a={"pools": [build.pool("p", 1), build.pool("q", 3), build.pool("r", 2)]}),
@@ -334,6 +356,17 @@ def test_why_a_cluster_takes_no_other_replica(case: Case) -> None:
     made = World(case.deployment, case.fleet, case.running, observed, cache=case.cache, input=case.input)
     rejections = decide(made).rejections
     assert {name: _alone(value) for name, value in rejections.items()} == case.rejections
+
+
+def test_every_shape_is_looked_at_on_every_pool() -> None:
+    decision = decide(World(ask(alternatives=[{"name": "large", "engines": sized(5)}]), clusters(a=4)))
+    assert decision.placer is not None
+    verdicts = [*decision.placer.on_pools(decision.inputs.fleet.clusters["a"])]
+    short = [
+        (shape.name, on_pool.nodes, on_pool.rejection and on_pool.rejection.alternative)
+        for shape, on_pool in verdicts
+    ]
+    assert short == [("", 1, None), ("large", 5, "large")]
 
 
 def test_where_nothing_is_missing_nothing_is_looked_up() -> None:
