@@ -161,7 +161,7 @@ def _outranked(
         return f"to {named.to}, quota {named.quota}" if returns else ""
     value = BORROWED_VALUE if borrowed else inputs.priority.value
     strangers = ours is not None and not borrowed and not (theirs and ours.quotas & theirs.quotas)
-    higher = classes.get(named.class_name, 0) > value and named.class_name in classes
+    higher = classes.get(named.class_name, value) > value
     return f"to {named.to}, class {named.class_name}" if higher and not strangers else ""
 
 

@@ -355,6 +355,50 @@ def test_it_stays(reason: str, fleet: list[Plain], listed: list[Plain], config: 
     assert len(answer.replicas) == 2, reason
 
 
+def higher(namespace: str, note: str = "") -> Plain:
+    """A replica that waits, of a class that preempts."""
+    made = waiting(called("vip", namespace, "production"), "a")
+    if note:
+        made["metadata"]["annotations"][NOTE] = note
+    return made
+
+
+WIDER = given(guaranteed("a", A, nodes=2), guaranteed("b", B, nodes=2))
+DEAR = [held(TRAIN, "a", 0, "Within b", 1, 1000), held(TRAIN, "a", 1, "Borrowed b", 2, 1000)]
+RANKED: list[tuple[str, Plain, list[Plain], Plain, Plain, int]] = [
+    (
+        "what is borrowed ranks below every class",
+        called("train", B, "production", 2),
+        DEAR,
+        higher("third"),
+        BOTH,
+        1,
+    ),
+    (
+        "what is within by now is no stranger's",
+        called("train", B, "batch", 2),
+        TAKEN,
+        higher("third"),
+        WIDER,
+        2,
+    ),
+    ("nor another team's", called("train", B, "batch", 2), TAKEN, higher(A, "Within a"), WIDER, 2),
+    ("but its own team's", called("train", B, "batch", 2), TAKEN, higher(B, "Within b"), WIDER, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours", "listed", "first", "config", "left"), RANKED, ids=[row[0] for row in RANKED]
+)
+def test_to_whose_class_it_gives_way(
+    reason: str, ours: Plain, listed: list[Plain], first: Plain, config: Plain, left: int
+) -> None:
+    """By what it is now; that it was borrowed is all that the notes say."""
+    to = f"{first['metadata']['namespace']}/vip"
+    answer = asked(ours, arbitrating(named(listed[1], to), a=2), [*listed, first], config)
+    assert len(answer.replicas) == left, reason
+
+
 def lost(fleet: list[Plain], how: str) -> list[Plain]:
     """The fleet, and of its last cluster nothing that can be read."""
     *others, last = fleet

@@ -287,6 +287,13 @@ KEPT: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
         ON,
     ),
     (
+        "nor can it beside one that is being deleted, Ready or not",
+        of("train", "batch", 2, least=1),
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, running(TRAIN, "a", 1, terminating=True), waiting(CHAT, "a")],
+        ON,
+    ),
+    (
         "it noted that it could not",
         TRAIN,
         arbitrating(named(VICTIM), a=1),
@@ -314,6 +321,38 @@ KEPT: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
 def test_it_stays(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain) -> None:
     answer = asked(ours, fleet, listed, config)
     assert [*answer.replicas] == ["replica-a-0"], reason
+
+
+ROOM = ON | {"quotas": [{"name": "q", "namespaces": [build.NAMESPACE], "atMost": {"nodes": 9}}]}
+OTHER = running(of("other", "batch"), "a", value=1)
+GOES: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
+    (
+        "one can be spared, and no more",
+        of("train", "batch", 2, least=1),
+        arbitrating(named(VICTIM), a=1, b=1),
+        [VICTIM, running(TRAIN, "b", 1), waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "its team has a quota, and nothing is guaranteed",
+        TRAIN,
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, waiting(CHAT, "a")],
+        ROOM,
+    ),
+    (
+        "one of another deployment goes first, in the same pass",
+        TRAIN,
+        arbitrating(named(OTHER), named(VICTIM, "ml-team/vip"), a=2),
+        [OTHER, VICTIM, waiting(CHAT, "a"), waiting(of("vip"), "a", 1)],
+        ON,
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "ours", "fleet", "listed", "config"), GOES, ids=[row[0] for row in GOES])
+def test_it_goes(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain) -> None:
+    assert "replica-a-0" not in asked(ours, fleet, listed, config).replicas, reason
 
 
 def test_one_a_pass_gives_way() -> None:

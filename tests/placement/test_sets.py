@@ -10,8 +10,10 @@ import pytest
 from function.scheduler import schedule
 from function.scheduler.placer import Placer
 from tests.support import build
-from tests.support.cases import Case, ask, clusters, one
-from tests.support.coordinated import EARLY, LATE, called, coordinated
+from tests.support.cases import Case, ask, clusters, one, where
+from tests.support.coordinated import EARLY, LATE, ORDER, called, coordinated
+from tests.support.drive import run
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from tests.support.drive import Answer
@@ -326,6 +328,62 @@ def test_yield(reason: str, mine: Plain, theirs: Plain, on: list[str]) -> None:
     fleet = clusters(a=1, b=1)
     Case(reason, fleet, MINE, on, running=[mine], others=[theirs], input=YIELD).check()
     Case(f"by default nobody yields: {reason}", fleet, MINE, ["a"], running=[mine], others=[theirs]).check()
+
+
+SENIOR = rival(created=EARLY)
+"""Of another deployment: it gives way, too, and is placed before ours."""
+
+
+def elsewhere(index: int, on: str, **more: Any) -> Plain:
+    """Another replica of that deployment."""
+    return build.replica(build.deployment("rival", namespace="ads"), on, index, pools="p0", **more)
+
+
+TWO_POOLS = one("a", pools=[build.pool("p0", 1), build.pool("p1", 1)])
+TURNS: list[tuple[str, list[Plain], list[Plain], str, Plain]] = [
+    ("who is more senior has the first choice", clusters(a=1, b=1, c=1), [SENIOR], "c", YIELD),
+    ("ours before one that is less", clusters(a=1, b=1, c=1), [rival(created=LATE)], "b", YIELD),
+    (
+        "each spreads by the replicas of its own deployment",
+        clusters(a=1, b=2, c=1),
+        [SENIOR, elsewhere(1, "b", ready=True)],
+        "b",
+        YIELD,
+    ),
+    (
+        "but for those that are being deleted",
+        clusters(a=1, b=2, c=1),
+        [SENIOR, elsewhere(1, "b", ready=True, terminating=True)],
+        "c",
+        YIELD,
+    ),
+    ("and for what it leaves", [TWO_POOLS, one("b", 1)], [SENIOR], "b", YIELD),
+    (
+        "several of one deployment see one another",
+        clusters(a=1, b=2, c=1),
+        [SENIOR, elsewhere(1, "a")],
+        "b",
+        YIELD,
+    ),
+    ("in the common order each has its place once", clusters(a=1, b=1, c=1), [SENIOR], "c", YIELD | ORDER),
+]
+
+
+@pytest.mark.parametrize(("reason", "fleet", "others", "on", "config"), TURNS, ids=[row[0] for row in TURNS])
+def test_who_gives_way_at_once_is_placed_in_turn(
+    reason: str, fleet: list[Plain], others: list[Plain], on: str, config: Plain
+) -> None:
+    """Else all would meet on the best cluster, and give way again."""
+    holder = rival("holder", ready=True)
+    mine = ours(MINE)
+    others = [*others, holder]
+    peers = [
+        build.deployment(name, replicas, namespace="ads")
+        for name, replicas in (("rival", len(others) - 1), ("holder", 1))
+    ]
+    more = {"all-deployments": [*peers, MINE], "all-caches": []}
+    made = World(MINE, fleet, [mine, *others], build.observed(mine), input=config, more=more)
+    assert where(run(made)) == [on], reason
 
 
 def test_one_that_yields_with_nowhere_to_go_leaves_all_the_same() -> None:
