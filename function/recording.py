@@ -179,9 +179,10 @@ _METADATA: Mapping[str, Allowed] = {
     **fields("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"),
     "labels": labels,
 }
-# Of what a deployment composes, also whose it is and what its deployment noted on it.
+# Of what a deployment composes, also whose it is, when it was written and what its deployment noted on it.
 _COMPOSED: Mapping[str, Allowed] = {
     **_METADATA,
+    **fields("resourceVersion"),
     "annotations": fields(
         *(replica_api.WAS_READY_ANNOTATION, replica_api.LEAVING_ANNOTATION, KEY_ANNOTATION),
         *(

@@ -180,7 +180,7 @@ def _ranked(inputs: SchedulingInput, among: Iterable[Kept]) -> Iterator[tuple[Ra
         own_replica = replica.own_replica
         if own_replica.identity is None:
             continue
-        unready = not inputs.serving(own_replica)
+        unready = not inputs.serving.seems_to(own_replica)
         ill = sick.of(own_replica.cluster, own_replica.cluster)
         rank: Rank = (unready and surge(inputs) > 0, replica.mismatch is not None, ill, unready)
         if preferences is not None:

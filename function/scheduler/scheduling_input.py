@@ -47,7 +47,12 @@ from function.scheduler.selectors import Evaluations, Selectors, Share
 # `status.engines` and no digest does not know what the pods run.
 #
 # A replica that is Ready and not in service is *in doubt*: what was reported last may be over. No budget
-# counts it as in service, and it is not taken for one that has nothing to lose.
+# counts it as in service, and it is not taken for one that has nothing to lose. One that is only listed is in
+# doubt too. Crossplane observes what it composed, so this one may have been given up a moment ago, and the
+# list is of before. If it is there it is adopted now, and observed from then on.
+#
+# Limit: where both the list and what is observed lack what the latest answer did, nothing that is read tells
+# of it. Then as many again may be taken as the budget allows (docs/rollouts.md).
 
 
 class Serving:
@@ -59,7 +64,11 @@ class Serving:
         self._reports = Memo(_report)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
-        """Tell whether a replica is in service."""
+        """Tell whether a replica is in service. One that is only listed is not known to be."""
+        return own_replica.observed and self.seems_to(own_replica)
+
+    def seems_to(self, own_replica: OwnReplica) -> bool:
+        """Tell whether a replica reports that it is in service, wherever that was read: it may be gone."""
         return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
     def lost(self, own_replica: OwnReplica) -> bool:

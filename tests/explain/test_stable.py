@@ -71,8 +71,11 @@ def _touched(made: World) -> World:
     noise = {"resourceVersion": "4711", "generation": 7, "managedFields": [{"manager": "x", "time": "now"}]}
     made.deployment["metadata"] |= noise
     made.deployment["status"] = {"placement": {"summary": "an older one"}}
-    for cluster in [*(made.clusters or ()), *(made.replicas or ())]:
+    for cluster in made.clusters or ():
         cluster["metadata"] |= noise
+    for replica in made.replicas or ():  # By resourceVersion the later read of two counts.
+        replica["metadata"] |= {**noise, "resourceVersion": replica["metadata"].get("resourceVersion", "")}
+    for cluster in [*(made.clusters or ()), *(made.replicas or ())]:
         for condition in cluster.get("status", {}).get("conditions", []):
             condition |= {"lastTransitionTime": "2031-01-01T00:00:00Z", "message": "as before"}
     return made.but(

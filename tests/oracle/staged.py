@@ -5,7 +5,7 @@ What the rules leave open, this file decides as follows:
 1.  A replica is in service if it is Ready, what it publishes as `status.servingDigest` (if anything) is the
     digest of its own spec, and its Ready is not about an older generation. Without `rollout` and without
     `maxSurge` Ready alone counts. One that publishes `status.engines` and no digest is not in service. One
-    that is Ready has something to lose all the same.
+    that is Ready has something to lose all the same. For budgets one that is only listed is not in service.
 2.  The template is what the digest covers: engines without copies, pools and claims, cache, serving.
 3.  Drains come first, then mismatches, then updates in place; each counts who is left in service.
 4.  Without `disruption.maxUnavailable` there is no limit for drains, and 0 with `maxSurge`; mismatches go by
@@ -71,6 +71,10 @@ class Staged(Scheduler):
 
     def serving(self, replica: Replica) -> bool:
         """Say whether a replica is in service."""
+        return replica.observed and self.reported(replica)
+
+    def reported(self, replica: Replica) -> bool:
+        """Say whether a replica reports that it is in service."""
         if replica.condition != "True" or (self.updates is None and not self.facts.surge):
             return replica.condition == "True"
         status = replica.plain["status"]
@@ -107,7 +111,7 @@ class Staged(Scheduler):
 
     def expendable(self, replica: Replica, on: Counter[str]) -> tuple[Any, ...]:
         held, sick, _, *rest = super().expendable(replica, on)
-        idle = not self.serving(replica)
+        idle = not self.reported(replica)
         return (bool(self.facts.surge) and idle, held, sick, idle, *rest)
 
     # The pass

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import InferenceCluster
 from function.api.cluster import completed
+from function.deployment.snapshot import ownership
 from function.fail_static import base_of
 from function.replica import compose, conditions, handler, kserve, names, state
+from function.scheduler.scheduling_input import Serving
 from tests.simulate import rollouts, swarm
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.rollouts import FOG, STORM
+from tests.simulate.rollouts import FOG, ROUNDS, STORM
 from tests.simulate.whole import WholeDay
 
 if TYPE_CHECKING:
@@ -49,6 +51,16 @@ def _believe_kserve(patch: pytest.MonkeyPatch) -> None:
     """A service of KServe and its workloads count as about what is wanted, whatever their pods are."""
     for evidence in ("_is_acted_on", "_runs", "is_known_remotely"):
         patch.setattr(kserve, evidence, lambda *_, **__: True)
+
+
+def _believe_what_was_asked(patch: pytest.MonkeyPatch) -> None:
+    """A second edit of a gang takes the status beside it for that of the first, whenever it was written."""
+
+    def known(workload: ObservedObject) -> str:
+        asked = workload.note.partition(state.ASKED)[2].split(" ")
+        return f"{asked[0]} {state.digest_of(workload.remote_status)}"
+
+    patch.setattr(state, "_known", known)
 
 
 def _keep_the_digest(patch: pytest.MonkeyPatch) -> None:
@@ -99,6 +111,16 @@ def _share_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(handler, "let_go", compose.keep_everything)
 
 
+def _believe_the_list(patch: pytest.MonkeyPatch) -> None:
+    """A replica that is only listed counts as in service, though it may have been given up a moment ago."""
+    patch.setattr(Serving, "__call__", Serving.seems_to)
+
+
+def _believe_the_observed(patch: pytest.MonkeyPatch) -> None:
+    """What is observed of a replica counts, though the list has it as it was written later."""
+    patch.setattr(ownership, "_revision", lambda _: -1)
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, and the lives that show it."""
@@ -138,12 +160,17 @@ DEFECTS: dict[str, Defect] = {
     "Deployments are believed": Defect(
         _believe_deployments, _rollouts(STORM, "a pod", "copies"), enough=MOST
     ),
+    "what was asked for is believed": Defect(
+        _believe_what_was_asked, _rollouts(STORM, "a gang", "gangs"), enough=2
+    ),
     "KServe is believed": Defect(_believe_kserve, _rollouts(STORM, "KServe", "KServe gang"), enough=MOST),
     "a digest stays when the evidence turns": Defect(_keep_the_digest, _rollouts(FOG), "serve", enough=3),
     "a claim template leaves early": Defect(
         _let_leave(names.CLAIM), _rollouts(STORM), "ResourceClaimTemplate", enough=3
     ),
     "a mirrored Secret leaves early": Defect(_let_leave(names.SECRET), _rollouts(STORM), "Secret", enough=3),
+    "the list is believed": Defect(_believe_the_list, _rollouts(ROUNDS), "serve", lives=32),
+    "what is observed is believed": Defect(_believe_the_observed, _rollouts(ROUNDS), "serve", lives=32),
     "nothing mends a burst": Defect(_mend_nothing, _day, "waits for a node"),
     "an undeclared pool is filled": Defect(_fill_undeclared, _day),
     "two replicas manage one Deployment": Defect(_share_names, _whole_day, "manage one", lives=1),

@@ -47,6 +47,14 @@ class Deployment:
     """What the latest answer desired."""
     calls: int = 0
     """Calls of the latest reconcile."""
+    earlier: dict[str, Plain] | None = None
+    """Its observed replicas as they were before, by key; None: they are read as they are."""
+
+    @property
+    def read(self) -> dict[str, Plain]:
+        """The observed resources as Crossplane reads them: what was just created is in no cache yet."""
+        earlier = self.earlier or {}
+        return copy.deepcopy({key: earlier.get(key, made) for key, made in self.observed.items()})
 
 
 @dataclass
@@ -114,7 +122,7 @@ class Plane:
         """Return the request for one composite."""
         return World(
             deployment=copy.deepcopy(of.plain),
-            observed=copy.deepcopy(of.observed),
+            observed=of.read,
             clusters=required.get("clusters"),
             replicas=required.get("all-replicas"),
             input=self.input,

@@ -21,9 +21,10 @@ what the pods of a gang run (`Chain.is_mute`), that must be said of it, and the 
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.scheduler.outcomes import Cause
 from tests.simulate.episode import BrokenPromise
@@ -59,6 +60,19 @@ STILL = 12
 """Steps without a change after which nothing will change any more."""
 
 
+class Read(NamedTuple):
+    """Replicas as they are, or were a step before."""
+
+    listed: list[Plain]
+    observed: dict[str, Plain]
+    served: set[str]
+    """Those that serve what their specs say, by key."""
+    taking: set[str]
+    """Those that take requests."""
+    judged: set[str]
+    """Those that serve as far as could be read."""
+
+
 @dataclass
 class Life:
     """One episode: a control plane with one deployment, and the platform."""
@@ -78,6 +92,7 @@ class Life:
     """The Secret that its pods are to read."""
     calm: bool = False
     """Whether nothing fails any more."""
+    past: Read | None = None
     garbled: dict[str, Plain] = field(default_factory=dict)
     """What clusters published whose status nobody can read now."""
 
@@ -124,10 +139,12 @@ class Life:
         served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
         living = {key: one for key, one in self.replicas().items() if not _leaves(one)}
         taking = {key for key, one in living.items() if self.platform.takes_requests(one)}
+        read = self._look_back(served, taking)
         fails = bool(self.weather.fails) and self.draw.odds(self.weather.fails)
         self.plane.fails = self.draw if fails and not self.calm else None
         answer = self.plane.reconcile(self.of, self._check)
-        complaints = [*self._out_of_service(served, taking, before, answer), *self._overcommitted()]
+        images = {key: image(read.observed.get(key, one)) for key, one in living.items()}
+        complaints = [*self._out_of_service(read, before | images, answer), *self._overcommitted()]
         if complaints:
             raise BrokenPromise("; ".join(complaints))
         for key, one in self.replicas().items():
@@ -139,6 +156,37 @@ class Life:
             raise BrokenPromise("; ".join(self.platform.complaints))
         return answer
 
+    def _look_back(self, served: set[str], taking: set[str]) -> Read:
+        """Let Crossplane read its replicas as they were a step before, or as they are.
+
+        Returns what can be known of them: where neither read is of now, those serve that did then, but for
+        those that were taken in the step before.
+        """
+        replicas, past = self.replicas(), self.past
+        if not self.weather.stale:
+            return Read([], replicas, served, taking, served)
+        for key, one in replicas.items() if past else ():
+            if key in past.observed and past.observed[key]["metadata"]["uid"] == one["metadata"]["uid"]:
+                version = max(int(it["metadata"]["resourceVersion"]) for it in (past.observed[key], one))
+                one["metadata"]["resourceVersion"] = str(version + 1)
+        now = self.past = Read(self.plane.replicas(), copy.deepcopy(replicas), served, taking, served)
+        self.plane.cached = self.of.earlier = None
+        if past is None or self.calm:
+            return now
+        if self.draw.odds(self.weather.stale):
+            self.plane.cached = past.listed
+        fresh = self.plane.cached is None and "all-replicas" not in self.plane.withheld
+        if self.draw.odds(self.weather.stale) and (self.weather.blind or fresh):
+            self.of.earlier = past.observed
+        if fresh or self.of.earlier is None:
+            return now
+        there, born = past.judged & replicas.keys(), replicas.keys() - past.observed.keys()
+        taken = {key for key in there if image(replicas[key]) != image(past.observed[key])}
+        served = (past.served & replicas.keys()) - taken | (served & born)
+        taking = (past.taking & replicas.keys()) - (set() if self.gentle else taken) | (taking & born)
+        self.past = now._replace(judged=served)
+        return past._replace(served=served, taking=taking)
+
     @staticmethod
     def _check(world: World, answer: Answer) -> None:
         complaints = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
@@ -147,13 +195,9 @@ class Life:
         if complaints:
             raise BrokenPromise(f"{complaints}\n{world.dump()}")
 
-    def _out_of_service(
-        self, served: set[str], taking: set[str], before: dict[str, str], answer: Answer
-    ) -> Iterator[str]:
-        """Yield what was taken out of service beyond the budget it was taken under.
-
-        `served` served what their specs say, `taking` took requests.
-        """
+    def _out_of_service(self, read: Read, before: dict[str, str], answer: Answer) -> Iterator[str]:
+        """Yield what was taken out of service beyond the budget it was taken under."""
+        served, taking = read.served, read.taking
         wanted, replicas = self.of.plain["spec"]["replicas"], self.replicas()
         updated = {key for key in served & replicas.keys() if before[key] != image(replicas[key])}
         if updated and self.plane.withheld:
@@ -166,7 +210,11 @@ class Life:
         budgets += [self.replacement_budget for key in gone if causes[key] is Cause.Replaced]
         self.seen.update(causes[key].name for key in gone)
         self.seen["updated"] += len(updated)
-        if budgets and None not in budgets and wanted - left > max(filter(None, budgets), default=0):
+        if (
+            budgets
+            and None not in budgets
+            and wanted - left > self._allowed(max(filter(None, budgets), default=0))
+        ):
             yield f"{left} of {wanted} serve after {sorted(updated)} were updated and {sorted(gone)} left"
         if self.update_budget is None:
             return
@@ -174,8 +222,12 @@ class Life:
             self.taken[image(replicas[key])] += 1
         for name in BAD:
             # One half updated may be mended where no budget lets others be: its other copies serve on.
-            if self.taken[name] > max(self.update_budget, self.gentle):
+            if self.taken[name] > self._allowed(max(self.update_budget, self.gentle)):
                 yield f"{name} took {self.taken[name]} serving replicas"
+
+    def _allowed(self, budget: int) -> int:
+        """Return how many may be out of service: where nothing tells of a decision, another may be made."""
+        return budget * (1 + self.weather.blind)
 
     @property
     def gentle(self) -> bool:
@@ -297,6 +349,12 @@ def _undrain(life: Life) -> None:
         cluster["spec"].pop("taints", None)
 
 
+def _maintain(life: Life) -> None:
+    """Maintenance goes on from one cluster to the next."""
+    _undrain(life)
+    _drain(life)
+
+
 def _fail(life: Life) -> None:
     """Pods of a replica are gone for a while."""
     keys = sorted(life.replicas())
@@ -415,6 +473,10 @@ class Weather:
     """How late Crossplane, the provider and the controllers are, each apart."""
     fails: float = 0.0
     """The chance that Crossplane fails while it applies what the deployment desires."""
+    stale: float = 0.0
+    """The chance that the replicas are read as they were a step before, the list and the observed apart."""
+    blind: bool = False
+    """Whether both may be: then nothing that is read knows of the latest answer."""
 
 
 ANY = (0.1, 0.4, 0.4, 0.8)
@@ -437,6 +499,19 @@ FOG = replace(
 )
 """Edits that are taken back, drains, and a provider that is the last to see what became of them."""
 
+HAZE = replace(
+    USUAL,
+    kinds=(*FOREIGN, "a pod", "copies"),
+    events=(*EVENTS, *(_maintain, _maintain, _maintain)),
+    stale=0.5,
+)
+"""The list of the replicas, or what is observed of them, lacks what Crossplane applied a step before."""
+ROUNDS = replace(
+    HAZE, kinds=FOREIGN, events=(*EDITS, _scale, *(_maintain, _maintain, _maintain)), replicas=(3, 4)
+)
+"""The same, while maintenance goes round and images are edited: what was just taken is read late."""
+NIGHT = replace(HAZE, blind=True)
+"""Or both do, and no budget knows what was just taken: as much again may be, and no more."""
 STUMBLE = replace(USUAL, fails=0.2)
 """Crossplane applies some replicas of an answer and not the others, and forgets what it was told to say."""
 ALONE = (

@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulate import rollouts
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.rollouts import ALONE, FOG, STORM, USUAL
+from tests.simulate.rollouts import ALONE, FOG, HAZE, NIGHT, STORM, USUAL
 from tests.support import scale
 
 
@@ -29,6 +29,15 @@ def test_every_kind_alone_keeps_within_its_budgets_too(number: int) -> None:
     for seed in scale.batch(number, quick=8, gate=200, soak=2_000):
         try:
             rollouts.live(seed, weather=ALONE[seed % len(ALONE)])
+        except BrokenPromise as broken:
+            pytest.fail(str(broken), pytrace=False)
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_reads_of_a_step_before_break_no_budget_and_blind_ones_a_second_at_most(number: int) -> None:
+    for seed in scale.batch(number, quick=24, gate=1_000, soak=5_000):
+        try:
+            rollouts.live(seed, weather=(HAZE, HAZE, NIGHT)[seed // scale.BATCHES % 3])
         except BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 

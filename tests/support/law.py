@@ -155,18 +155,23 @@ def _endpoints(world: World, answer: Answer) -> list[str]:
         replica = key.replace("endpoint-", "replica-", 1)
         if not key.startswith("endpoint-") or key in answer.desired or replica not in answer.desired:
             continue
-        seen = world.observed.get(replica) or _listed(world, answer.desired[replica])
+        seen = _read_last(world, replica, answer.desired[replica])
         if condition(seen, "Ready") in ("True", None):
             complaints.append(f"{key} was withdrawn")
     return complaints
 
 
-def _listed(world: World, replica: Plain) -> Any:
-    """Return a replica as the list has it, None if it has not."""
+def _read_last(world: World, key: str, replica: Plain) -> Any:
+    """Return a replica as it is observed or as the list has it, whichever is later; None for neither."""
     where = at(replica, "metadata", "namespace"), at(replica, "metadata", "name")
-    listed = (
+    reads = [world.observed[key]] if key in world.observed else []
+    reads += [
         item
         for item in items(world.replicas or ())
         if (at(item, "metadata", "namespace"), at(item, "metadata", "name")) == where
-    )
-    return next(listed, None)
+        and (not reads or at(item, "metadata", "uid") == at(reads[0], "metadata", "uid"))
+    ]
+    versions = [str(at(read, "metadata", "resourceVersion")) for read in reads]
+    if not all(map(str.isdecimal, versions)):
+        return reads[0]
+    return max(reads, key=lambda read: int(at(read, "metadata", "resourceVersion")), default=None)

@@ -6,7 +6,8 @@ know of a replica that the other does not, or that it is being deleted.
 
 Rules
 1. An observed replica is our own: its key is its identity (`api.ownership`).
-2. A listed replica that is an observed one again is counted once, and may tell first that it is terminating.
+2. A listed replica that is an observed one again is counted once, as it was read later: by its
+   resourceVersion, which Kubernetes compares as numbers. Either may say first that it is terminating.
    Doubt (Law 2): two objects of one name without equal uids are not known to be the same.
 3. A listed replica that we own and do not observe may be newer than what is observed. It is emitted again,
    or it would be placed a second time. One object has an identity; others of it are only charged.
@@ -17,6 +18,7 @@ The second half reads the deployments that place before ours, for `coordination:
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +29,13 @@ from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
 from function.api.ownership import Owner, OwnReplica, order
 from function.api.priority import turn_of
-from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse
+from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.memo import parts_of
 from function.scheduler.scheduling_input import Fleet, Peer, Peers, Unshared
+
+REVISION = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
+"""A resourceVersion of Kubernetes: a number of 64 bits."""
 
 
 @dataclass(slots=True)
@@ -85,6 +90,10 @@ class Sorting:
             same = bool(replica.uid) and own_replica.replica.uid == replica.uid
             if goes and same and not own_replica.terminating:
                 self.observed[replica.name] = replace(own_replica, terminating=True)
+            if same and _revision(document) > _revision(own_replica.document) >= 0:
+                # Crossplane reads both from caches. What it applied a moment ago may be in this one only.
+                later = self.observed[replica.name]
+                self.observed[replica.name] = replace(later, replica=replica, document=document)
             return
         identity = (
             Identity(replica.cluster, replica.index)
@@ -111,6 +120,12 @@ class Sorting:
             )
             self.others.extend(other for other, _ in rest)
         return tuple(sorted((*own_replicas, *self.unmatched), key=order))
+
+
+def _revision(document: Document) -> int:
+    """Return when an object was written last, as Kubernetes counts; -1 where that is no number."""
+    version = text_at(document, "metadata", "resourceVersion")
+    return int(version) if REVISION.match(version) else -1
 
 
 def listed_own(
