@@ -236,7 +236,7 @@ def _looked_at(
             workload, was_updated=snapshot.was_updated
         )
         seen = digest_of(template_of((workload.remote or {}).get("spec")))
-        annotations |= {NOTE: noted(workload, seen, edit, evident=evident)}
+        annotations |= {NOTE: noted(workload, seen, edit, applied=True, evident=evident)}
     annotations = {name: value for name, value in annotations.items() if value}
     if annotations:
         metadata = {**looks["manifest"]["metadata"], "annotations": annotations}

@@ -13,15 +13,18 @@ wrote it had seen this spec; the rest is an echo. A status counts when one of th
 4. The pods were known to run this template before, and no other one was asked for since. A change of
    `copies` or of a label restarts no pod, and the controller may have nothing to write for it.
 5. The pods were known to run this template before, another one was asked for and taken back, and the status
-   is still the one of before: the controller never acted on the other.
+   is still the one of before: the controller never acted on the other. Also where that became known only
+   after the other was asked for: the status was written after this template and before the other (`_proven`).
 
 LeaderWorkerSet 0.8 reports no `observedGeneration`. What 4 and 5 need to know is noted on the Object that
 carries an edit, in the same write as the edit (`noted`): neither can be lost without the other. Where there
 is no evidence, nothing is known, and nothing that waits for it happens.
 
-Limit: two edits before the status of the first was seen, and the second taken back before the controller
-acted on it, leave no evidence, for the controller has nothing to write. That lasts until the next edit of the
-template (docs/rollouts.md). It restarts pods, so nothing here makes one.
+Limit: of two edits the provider's report on the first or on the second was lost, and the second was taken
+back before the controller acted on it. Then the controller has nothing to write, and the cluster looks the
+same whether it has yet to act on the second edit or never will. That lasts until the next edit of the
+template, or until somebody lets the controller write its status anew (docs/rollouts.md). An edit restarts
+pods, so nothing here makes one.
 
 An Object without a note was not edited by a release that leaves one. Of such a one it is believed, once, that
 its pods run what ModelUpdated says they do; from then on that is noted.
@@ -68,25 +71,48 @@ def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool)
 
     `template`: what `digest_of` says of it. `was_updated`: ModelUpdated was True.
     """
-    generation = mapping((workload.remote or {}).get("metadata")).get("generation")
-    if not isinstance(generation, int):
+    generation = _generation(workload)
+    if not generation:
         return False
     reported = workload.remote_status.get("observedGeneration")
     if isinstance(reported, int) or workload.identity.kind != GANG_KIND:
         return isinstance(reported, int) and reported >= generation  # 1
     if generation == 1:
         return True  # 2
-    templates, statuses = [""], [""]
-    for write in _writes(workload):
-        if write.get("subresource") == "status":
-            statuses.append(string(write.get("time")))
-        elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
-            templates.append(string(write.get("time")))
-    if "" < max(templates) < max(statuses):
+    template_time, status_time = _times(workload)
+    # With an empty selector somebody else wrote the status, for the controller to write it anew.
+    if "" < template_time < status_time and workload.remote_status.get("hpaPodSelector") != "":
         return True  # 3
     believed = was_updated and not workload.note
     # 4, or 5 where the note goes on with a digest of the status.
-    return believed or workload.note in (template, f"{template} {digest_of(workload.remote_status)}")
+    proven = workload.note.partition(ASKED)[0]
+    return believed or proven in (template, f"{template} {digest_of(workload.remote_status)}")
+
+
+ASKED = ";"
+"""Parts what a note knows of the pods from the template that was asked for since, which no status showed."""
+
+
+def _proven(workload: ObservedObject) -> str:
+    """Return what is known of the pods before another edit: that of the note, or what showed since.
+
+    A status that was written after the template that was asked for, and before the next one was written, is
+    about it: the generations say that nothing else was written between the two.
+    """
+    proven, _, asked = workload.note.partition(ASKED)
+    template, _, written = asked.partition(" ")
+    number, _, time = written.partition(" ")
+    template_time, status_time = _times(workload)
+    is_there, was_there = (number == str(_generation(workload) - since) for since in (0, 1))
+    if "" < time < status_time and (is_there or (was_there and status_time < template_time)):
+        return f"{template} {digest_of(workload.remote_status)}"
+    return proven if " " in proven else UNKNOWN
+
+
+def _generation(workload: ObservedObject) -> int:
+    """Return the generation of a remote object, 0 where there is none."""
+    generation = mapping((workload.remote or {}).get("metadata")).get("generation")
+    return generation if isinstance(generation, int) else 0
 
 
 def _writes(workload: ObservedObject) -> list[dict[str, Any]]:
@@ -94,10 +120,22 @@ def _writes(workload: ObservedObject) -> list[dict[str, Any]]:
     return mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields"))
 
 
-def noted(workload: ObservedObject, template: str, edit: Edit, *, evident: bool) -> str:
+def _times(workload: ObservedObject) -> tuple[str, str]:
+    """Return when the template and the status of a workload were written last, "" where that is not said."""
+    templates, statuses = [""], [""]
+    for write in _writes(workload):
+        if write.get("subresource") == "status":
+            statuses.append(string(write.get("time")))
+        elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
+            templates.append(string(write.get("time")))
+    return max(templates), max(statuses)
+
+
+def noted(workload: ObservedObject, template: str, edit: Edit, *, applied: bool, evident: bool) -> str:
     """Return the note for an Object that is edited now, "" for none.
 
-    `template`: that of the workload as it is observed. `evident`: its status is about that.
+    `template`: that of the workload as it is observed. `applied`: its cluster has that. `evident`: its status
+    is about that.
     """
     note = workload.note
     match edit:
@@ -109,9 +147,13 @@ def noted(workload: ObservedObject, template: str, edit: Edit, *, evident: bool)
             return template if evident else note or UNKNOWN
         case Edit.TEMPLATE:
             # The digest of the status lets 5 hold where this edit is taken back. A second edit before the
-            # controller acted keeps the first note, which is about the pods that still run.
-            taken_back = note if " " in note else UNKNOWN
-            return f"{template} {digest_of(workload.remote_status)}" if evident else taken_back
+            # controller acted keeps what the first knew, and says what pods may run by now.
+            if evident:
+                return f"{template} {digest_of(workload.remote_status)}"
+            template_time, _ = _times(workload)
+            is_there = applied and template_time
+            asked = f"{template} {_generation(workload)} {template_time}" if is_there else ""
+            return f"{_proven(workload)}{ASKED}{asked}"
 
 
 def template_of(spec: Plain) -> Plain:
@@ -288,13 +330,21 @@ def is_known(workload: ObservedObject, *, was_updated: bool) -> bool:
     return is_about_spec(workload, template, was_updated=was_updated)
 
 
+WAY_OUT = "if this lasts, edit the template again: its pods may run it already"
+"""Ends the doubt after an edit that was taken back: it gives the controller something to report."""
+
+
 def fault_of(workload: ObservedObject, *, is_unknown: bool) -> str:
     """Return why a workload could not be applied, or why nothing is known of its pods; "" for neither."""
     if workload.synced is False:
         return workload.synced_message
     if is_unknown and workload.identity.kind == GANG_KIND and not _writes(workload):
         return "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
-    return "its controller has not reported on this spec yet" if is_unknown else ""
+    text = "its controller has not reported on this spec yet" if is_unknown else ""
+    if text and (workload.note == UNKNOWN or ASKED in workload.note):
+        # It was edited while nothing was known, so the pods may run this template already.
+        text += f"; {WAY_OUT}"
+    return text
 
 
 def observed_states(observed: Mapping[str, ObservedObject], *, was_updated: bool) -> tuple[EngineState, ...]:

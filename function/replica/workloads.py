@@ -212,8 +212,9 @@ def _note(snapshot: ReplicaSnapshot, key: str, manifest: Mapping[str, Any]) -> s
     edit = Edit.NOTHING if before.manifest == manifest else Edit.NO_TEMPLATE
     if template != wanted:
         edit = Edit.TEMPLATE
-    evident = before.is_applied(was_applied=was_updated) and is_known(before, was_updated=was_updated)
-    return noted(before, digest_of(template), edit, evident=evident)
+    applied = before.is_applied(was_applied=was_updated)
+    evident = applied and is_known(before, was_updated=was_updated)
+    return noted(before, digest_of(template), edit, applied=applied, evident=evident)
 
 
 # What a platform asks for on top, through the input of the step: disruption budgets, mirrored Secrets.

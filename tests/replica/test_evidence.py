@@ -177,22 +177,48 @@ def test_an_edit_taken_back_before_the_controller_acted_changed_nothing() -> Non
         assert life.status["servingDigest"]
 
 
-def test_a_doubt_that_nothing_ends_is_said_until_the_next_edit_ends_it() -> None:
-    """Nobody saw what became of an edit, and the next is taken back before the controller acted on it."""
+@pytest.mark.parametrize("lost", ["", NEW, BAD])
+def test_an_edit_of_an_edit_taken_back_is_doubt_only_where_a_report_was_lost(lost: str) -> None:
+    """The controller acts on the first alone. That shows beside the second, if the provider reports it."""
     life = Life()
-    digest = life.status["servingDigest"]
+    digest, reported = life.status["servingDigest"], life.observed[WORKLOAD]["status"]
     for image in (NEW, BAD, NEW):
+        there = life.observed[WORKLOAD]["status"]
+        before = copy.deepcopy(there)
+        life.observed[WORKLOAD]["status"] = reported
         life.edit(image)
+        life.observed[WORKLOAD]["status"] = there
         if image == BAD:
             life.act()  # On what is there, the edit before: the provider has not applied this one.
+        life.second += 2
         life.provide()
-    assert not life.evident, "its pods may as well run the other: then the controller has yet to act"
+        reported = before if image == lost else there
+    assert life.evident is not bool(lost)
+    if not lost:
+        return
     answer = life.ask()
     assert answer.conditions["ModelUpdated"][1] == "Updating"
-    assert "its controller has not reported on this spec yet" in answer.conditions["ModelUpdated"][2]
+    assert "if this lasts, edit the template again" in answer.conditions["ModelUpdated"][2]
     assert answer.status["servingDigest"] == digest, "of the spec before them all"
+    life.remote["status"]["hpaPodSelector"] = ""
+    life.remote["metadata"]["managedFields"].append(write(life.second + 2, status=True))
+    assert not life.evident, "somebody let the controller write its status anew, and it has yet to"
+    life.remote["status"]["hpaPodSelector"] = "leaderworkerset.sigs.k8s.io/name=x"
+    assert life.evident
+
+
+def test_a_doubt_that_nothing_ends_ends_with_the_next_edit() -> None:
+    life = Life()
+    for image in (NEW, BAD):
+        life.edit(image)
+        life.provide()
+    life.observed[WORKLOAD]["metadata"]["annotations"][NOTE] = "unknown;"
     life.edit(OLD)
     life.provide()
+    assert not life.evident
+    life.edit(NEW)
+    life.provide()
+    assert not life.evident
     life.act()
     assert life.evident
 

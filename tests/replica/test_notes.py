@@ -22,6 +22,15 @@ def test_a_digest_is_that_of_every_release() -> None:
     assert digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
 
 
+def wrote(time: str, *, status: bool = False) -> dict[str, Any]:
+    return {"time": time, "subresource": "status"} if status else {"time": time, "fieldsV1": TEMPLATE_WRITTEN}
+
+
+TEMPLATE_WRITTEN = {"f:spec": {"f:leaderWorkerTemplate": {}}}
+COPIES_WRITTEN = {"time": "2026-03-01T09:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+BEFORE, AFTER, LATER = (f"2026-03-01T08:00:0{second}Z" for second in (1, 2, 3))
+
+
 class Note(NamedTuple):
     reason: str
     edit: Edit
@@ -29,6 +38,8 @@ class Note(NamedTuple):
     after: str
     evident: bool = True
     generation: int = 2
+    writes: tuple[dict[str, Any], ...] = ()
+    applied: bool = True
 
 
 NOTES = (
@@ -53,36 +64,81 @@ NOTES = (
     ),
     Note("the template changes: what ran, and the status of then", Edit.TEMPLATE, "", AND_STATUS),
     Note(
-        "a second edit before the first was acted on: the first note stays",
+        "a second edit before the first was acted on: what the first knew stays",
         Edit.TEMPLATE,
         "x y",
-        "x y",
+        "x y;",
         evident=False,
     ),
     Note(
         "the same after an edit of copies: what would run is not known",
         Edit.TEMPLATE,
         "x",
-        UNKNOWN,
+        f"{UNKNOWN};",
         evident=False,
+    ),
+    Note(
+        "a second edit: what pods may run by now, and since when",
+        Edit.TEMPLATE,
+        "x y",
+        f"x y;{TEMPLATE} 2 {BEFORE}",
+        evident=False,
+        writes=(wrote(BEFORE),),
+    ),
+    Note(
+        "a second edit, and the first is not on the cluster",
+        Edit.TEMPLATE,
+        "x y",
+        "x y;",
+        evident=False,
+        writes=(wrote(BEFORE),),
+        applied=False,
+    ),
+    Note(
+        "a third edit: a status between the first two is about the first",
+        Edit.TEMPLATE,
+        f"x y;first 4 {BEFORE}",
+        f"first {digest_of(STATUS)};{TEMPLATE} 5 {LATER}",
+        evident=False,
+        generation=5,
+        writes=(wrote(LATER), wrote(AFTER, status=True)),
+    ),
+    Note(
+        "a third edit before the second is there: a status after the first is about it",
+        Edit.TEMPLATE,
+        f"x y;first 4 {BEFORE}",
+        f"first {digest_of(STATUS)};",
+        evident=False,
+        generation=4,
+        writes=(wrote(BEFORE), wrote(AFTER, status=True)),
+        applied=False,
+    ),
+    *(
+        Note(
+            f"a third edit, and {reason}: nothing more is known",
+            Edit.TEMPLATE,
+            f"x y;first 4 {since}",
+            f"x y;{TEMPLATE} {generation} {at}",
+            evident=False,
+            generation=generation,
+            writes=(wrote(at), wrote(AFTER, status=True)),
+        )
+        for reason, since, at, generation in (
+            ("another was between the two", BEFORE, LATER, 6),
+            ("the status is of the second of the first", AFTER, LATER, 5),
+            ("the status is of the second of the second", BEFORE, AFTER, 5),
+        )
     ),
 )
 
 
 @pytest.mark.parametrize("case", NOTES, ids=[case.reason for case in NOTES])
 def test_a_note_says_what_the_pods_ran_when_they_were_edited(case: Note) -> None:
-    remote: dict[str, Any] = {"metadata": {"generation": case.generation}, "status": STATUS}
+    metadata = {"generation": case.generation, "managedFields": [*case.writes]}
+    remote: dict[str, Any] = {"metadata": metadata, "status": STATUS}
     workload = ObservedObject(identity=GANG, remote=remote, note=case.before)
-    assert noted(workload, TEMPLATE, case.edit, evident=case.evident) == case.after, case.reason
-
-
-def wrote(time: str, *, status: bool = False) -> dict[str, Any]:
-    return {"time": time, "subresource": "status"} if status else {"time": time, "fieldsV1": TEMPLATE_WRITTEN}
-
-
-TEMPLATE_WRITTEN = {"f:spec": {"f:leaderWorkerTemplate": {}}}
-COPIES_WRITTEN = {"time": "2026-03-01T09:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-BEFORE, AFTER = "2026-03-01T08:00:01Z", "2026-03-01T08:00:02Z"
+    after = noted(workload, TEMPLATE, case.edit, applied=case.applied, evident=case.evident)
+    assert after == case.after, case.reason
 
 
 class Evidence(NamedTuple):
@@ -119,6 +175,20 @@ EVIDENCE = (
     Evidence("a note of another", evident=False, note="x"),
     Evidence("a note of this template and this status", evident=True, note=AND_STATUS),
     Evidence("a note of this template and another status", evident=False, note=f"{TEMPLATE} x"),
+    Evidence("the same, and another was asked for", evident=True, note=f"{AND_STATUS};other 2 {AFTER}"),
+    Evidence("a note that it was only asked for", evident=False, note=f"{UNKNOWN};{TEMPLATE} 2 {AFTER}"),
+    Evidence(
+        "a status that somebody emptied for the controller to write it anew",
+        evident=False,
+        writes=(wrote(BEFORE), wrote(AFTER, status=True)),
+        status={**STATUS, "hpaPodSelector": ""},
+    ),
+    Evidence(
+        "the status that it wrote anew",
+        evident=True,
+        writes=(wrote(BEFORE), wrote(AFTER, status=True)),
+        status={**STATUS, "hpaPodSelector": "a=b"},
+    ),
 )
 
 

@@ -56,11 +56,11 @@ def _believe_kserve(patch: pytest.MonkeyPatch) -> None:
 def _believe_what_was_asked(patch: pytest.MonkeyPatch) -> None:
     """A second edit of a gang takes the status beside it for that of the first, whenever it was written."""
 
-    def known(workload: ObservedObject) -> str:
+    def proven(workload: ObservedObject) -> str:
         asked = workload.note.partition(state.ASKED)[2].split(" ")
         return f"{asked[0]} {state.digest_of(workload.remote_status)}"
 
-    patch.setattr(state, "_known", known)
+    patch.setattr(state, "_proven", proven)
 
 
 def _keep_the_digest(patch: pytest.MonkeyPatch) -> None:
