@@ -149,7 +149,85 @@ def cases() -> Iterator[Case]:
     observed = build.observed(*drained)
     yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
     yield from limited(wanted, many)
+    yield from longest(many)
     yield from strange()
+
+
+def longest(clusters: list[Plain]) -> Iterator[Case]:
+    """Deployments the lists of which are as long as they may be, where their lengths multiply."""
+    tainted = [sized_gpu(at) for at in range(16)]
+    for at, entry in enumerate(tainted):
+        entry["taints"] = [{"key": f"t{at}-{on}", "value": "v", "effect": "NoSchedule"} for on in range(16)]
+    on = [
+        one(f"c{at:04}", pools=[build.pool(f"p{k}", 3 + at % 40, tainted) for k in range(4)])
+        for at in range(100)
+    ]
+    tolerations = [{"key": f"t{at}", "operator": "Exists"} for at in range(16)]
+    requests = [build.request(f"r{at}", 1) | {"tolerations": tolerations} for at in range(16)]
+    wanted = ask(200, engines=[single(*requests, name=f"e{at}") for at in range(8)])
+    what = "8 engines x 16 requests of 16, 16 taints on each of 16 entries"
+    yield Case("tolerations", what, len(json.dumps(wanted)), World(wanted, on))
+    terms = [
+        {"key": f"k{at % 8}", "operator": "NotIn", "values": [f"v{at}-{on}" for on in range(64)]}
+        for at in range(32)
+    ]
+    wanted = ask(200, selector={"matchExpressions": terms})
+    yield Case(
+        "matchExpressions",
+        "32 of 64 values, 1,000 clusters",
+        len(json.dumps(wanted)),
+        World(wanted, fleet(1_000)),
+    )
+    for policy in ("PreferFirst", "ClusterFirst"):
+        shapes = []
+        for shape in range(5):
+            pairs = [
+                [build.request(f"r{at}", 1 + (at + add) % 4) for at in range(16)]
+                for engine in range(8)
+                for add in (shape, engine)
+            ]
+            shapes.append(
+                [
+                    build.engine(
+                        f"e{at}",
+                        [build.member("Leader", pairs[at]), build.member("Worker", pairs[at + 1], nodes=2)],
+                    )
+                    for at in range(8)
+                ]
+            )
+        others = [{"name": f"a{at}", "engines": made} for at, made in enumerate(shapes[1:])]
+        wanted = ask(200, engines=shapes[0], alternatives=others, placement={"alternativePolicy": policy})
+        what = f"4 {policy}, 8 engines x 2 members x 16 requests each"
+        yield Case("alternatives", what, len(json.dumps(wanted)), World(wanted, mixed(100, 8)))
+    hard = [sized(*[need - at + (on * at) % 3 for on, need in enumerate(HARD)]) for at in range(5)]
+    wanted = ask(
+        200,
+        engines=hard[0],
+        alternatives=[{"name": f"a{at}", "engines": made} for at, made in enumerate(hard[1:])],
+    )
+    tight = [
+        one(f"c{at:04}", pools=pools_of(*[nodes - (at * 7 + on * 3) % 5 for on, nodes in enumerate(TIGHT)]))
+        for at in range(1_000)
+    ]
+    yield Case(
+        "alternatives", "4 that hardly fit, 1,000 clusters", len(json.dumps(wanted)), World(wanted, tight)
+    )
+    engines_asked = [
+        build.engine(f"e{at}", [build.member("Standalone", [build.request()])]) for at in range(8)
+    ]
+    for at, engine in enumerate(engines_asked):
+        items = [{"key": f"k{on}", "path": f"p{on}"} for on in range(16)]
+        volumes = [
+            {"name": f"v{on}", "configMap": {"name": f"c{at}-{on}", "items": items}} for on in range(8)
+        ]
+        mounts = [{"name": f"v{on % 8}", "mountPath": f"/m{on}", "subPath": "k"} for on in range(16)]
+        env = [{"name": f"E{on}", "value": "x" * 100} for on in range(128)]
+        container = engine["members"][0]["template"]["spec"]["containers"][0]
+        container |= {"volumeMounts": mounts, "env": env, "args": [f"--a{on}=b" for on in range(256)]}
+        engine["members"][0]["template"]["spec"] = {"volumes": volumes, "containers": [container]}
+    wanted = ask(200, engines=engines_asked)
+    what = "8 engines of 8 volumes with 16 items, 16 mounts and 128 variables"
+    yield Case("volumes", what, len(json.dumps(wanted)), World(wanted, clusters))
 
 
 def limited(wanted: Plain, clusters: list[Plain]) -> Iterator[Case]:

@@ -96,6 +96,8 @@ def adapters() -> Iterator[Case]:
     yield Case.of("ModelAdapter", "200 replicas of a base of 3,000", made, call(200, ()), usual)
     yield Case.of("ModelAdapter", "3,000 of its placements made by hand", made, call(200, spread), usual)
     yield Case.of("ModelAdapter", "20,000 placements on one replica", made, call(200, crowd), usual)
+    many = [placement(f"a{at}", base["metadata"]["name"]) for at in range(500) for base in bases[:40]]
+    yield Case.of("ModelAdapter", "500 adapters on each of 40 replicas", made, call(200, many), usual)
 
 
 def secrets() -> Iterator[Case]:

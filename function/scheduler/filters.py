@@ -414,7 +414,9 @@ class Spread:
         self._excess_of = {
             name: itemgetter(*self._numbered(cluster)) for name, cluster in fleet.items() if ours
         }
-        self._excesses = Memo(self._tabulate, most=1)
+        self._table: list[int] = []
+        self._version: int | None = None
+        """The counts of which the table is."""
 
     def _numbered(self, cluster: InferenceCluster) -> list[int]:
         """Number the domains of a cluster, one for each constraint."""
@@ -437,7 +439,9 @@ class Spread:
 
         Asked for every cluster and every replica that is placed: the table is one for all clusters.
         """
-        excess = self._excess_of[cluster.name](self._excesses.of(counts.version, counts))
+        if counts.version != self._version:
+            self._table, self._version = self._tabulate(counts), counts.version
+        excess = self._excess_of[cluster.name](self._table)
         return excess if len(self.constraints) > 1 else (excess,)
 
 
@@ -449,7 +453,9 @@ class TopologySpreadFilter:
     def __init__(self, spread: Spread) -> None:
         """Take the binding constraints."""
         self._spread = spread
-        self._rejections: Memo[None, dict[tuple[int, str], Rejection]] = Memo(lambda _: {}, most=1)
+        self._rejections: dict[tuple[int, str], Rejection] = {}
+        self._version: int | None = None
+        """The counts of which the rejections are."""
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
@@ -473,14 +479,15 @@ class TopologySpreadFilter:
 
     def _too_far(self, at: int, domain: str, counts: ReplicaCounts, beyond: int) -> Rejection:
         """The rejection of every cluster in a domain: written once, since clusters x replicas ask for it."""
-        written = self._rejections.of(counts.version, None)
-        rejection = written.get((at, domain))
+        if counts.version != self._version:
+            self._rejections, self._version = {}, counts.version
+        rejection = self._rejections.get((at, domain))
         if rejection is None:
             constraint = self._spread.constraints[at]
             most = constraint.constraint.max_skew
             detail = constraint.phrase(domain, counts, most + beyond)
             rejection = Rejection(Reason.TopologySpread, detail=detail, needs=most + beyond, total=most)
-            written[at, domain] = rejection
+            self._rejections[at, domain] = rejection
         return rejection
 
 

@@ -61,7 +61,8 @@ class PlacementMemo:
     Law: what is asked of a cluster depends on its capacity and its counts, and every change of them is in the
     journal; where placements elsewhere matter too (`local` is False), on the counts of all. What quotas let
     in changes with their version, and what they say of it with every count.
-    Buys: 2,000 clusters are evaluated once, and not again for each of 200 replicas.
+    Buys: 2,000 clusters are evaluated once, and not again for each of 200 replicas. Where placements
+    elsewhere matter, what does not depend on them is still found out once.
     """
 
     def __init__(self, ledger: Ledger, quotas: QuotaUsage | None, *, local: bool) -> None:
@@ -75,6 +76,8 @@ class PlacementMemo:
         """How much of the ledger's journal has been read."""
         self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
         self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
+        self._before: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
+        """Those that were scored before something was placed elsewhere: the candidates hold."""
         self._made: dict[str, dict[str, MadeRoom | None]] = defaultdict(dict)
         self._rejected: dict[str, Rejection | None] = {}
         self._counts = ledger.counts.key
@@ -89,13 +92,17 @@ class PlacementMemo:
             self._fitted.pop(cluster, None)
             self._made.pop(cluster, None)
             self._rejected.pop(cluster, None)
-            for scored in self._scored.values():
+            for scored in (*self._scored.values(), *self._before.values()):
                 scored.pop(cluster, None)
         self._read, self._rejections = len(journal), None
         version = self._quotas.version if self._quotas is not None else 0
-        if not self._local or version != self._version:
+        if version != self._version:
             self._version = version
             self._scored.clear()
+            self._before.clear()
+        for shapes, scored in () if self._local else self._scored.items():
+            self._before[shapes].update(scored)
+            scored.clear()
         global_ = not self._local or self._quotas is not None
         if global_ and self._counts != self._ledger.counts.key:
             self._counts = self._ledger.counts.key
@@ -132,15 +139,19 @@ class PlacementMemo:
         self,
         shapes: tuple[ReplicaShape, ...],
         clusters: list[InferenceCluster],
-        find: Callable[[InferenceCluster, tuple[ReplicaShape, ...]], Scored | None],
+        find: Callable[[InferenceCluster, tuple[ReplicaShape, ...], Scored | None], Scored | None],
     ) -> Iterable[Scored]:
-        """Every cluster that takes one more replica of the shapes, with its scores."""
+        """Every cluster that takes one more replica of the shapes, with its scores.
+
+        `find` is handed what was scored before something was placed elsewhere, if nothing else has changed.
+        """
         self._catch_up()
-        scored = self._scored[tuple([shape.name for shape in shapes])]
+        names = tuple([shape.name for shape in shapes])
+        scored, before = self._scored[names], self._before[names]
         if len(scored) < len(clusters):
             for cluster in clusters:
                 if cluster.name not in scored:
-                    scored[cluster.name] = find(cluster, shapes)
+                    scored[cluster.name] = find(cluster, shapes, before.get(cluster.name))
         return filter(None, scored.values())
 
     def rejections(

@@ -82,12 +82,13 @@ class Placer:
         self._counting, self._scores = counting(inputs), scores(inputs)
         self._gates = standing(inputs)
         self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
-        elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
+        self._elsewhere = [at for at, score in enumerate(self._scores) if score.elsewhere]
+        local = not self._elsewhere and not any(gate.elsewhere for gate in self._counting)
         self._quotas = (
             ledger.quotas if ledger.quotas and ledger.quotas.of_namespace(self._namespace) else None
         )
         self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
-        self._memo = PlacementMemo(ledger, self._quotas, local=not any(elsewhere))
+        self._memo = PlacementMemo(ledger, self._quotas, local=local)
         shared = inputs.deployment.held(EasySearches)
         self._easy, self._hard = EasySearches() if shared is None else shared, HardSearches()
 
@@ -120,15 +121,25 @@ class Placer:
         else:
             yield from ((shape,) for shape in shapes)
 
-    def _evaluate(self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...]) -> Scored | None:
-        """Filter, fit and score one cluster; None when it takes no replica now."""
+    def _evaluate(
+        self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...], before: Scored | None
+    ) -> Scored | None:
+        """Filter, fit and score one cluster; None when it takes no replica now.
+
+        Of what was scored `before`, only what depends on placements elsewhere is found out anew.
+        """
         if self._filter(cluster) is not None:
             return None
-        candidate = self._fit_first(cluster, shapes)
+        candidate = self._fit_first(cluster, shapes) if before is None else before.candidate
         if candidate is None:
             return None
-        counts = self.ledger.counts
-        return Scored(tuple([score.value(candidate, counts) for score in self._scores]), candidate)
+        counts, scores = self.ledger.counts, self._scores
+        if before is None:
+            return Scored(tuple([score.value(candidate, counts) for score in scores]), candidate)
+        key = [*before.key]
+        for at in self._elsewhere:
+            key[at] = scores[at].value(candidate, counts)
+        return Scored(tuple(key), candidate)
 
     def _filter(self, cluster: InferenceCluster) -> Rejection | None:
         """The counting gates, in their order."""

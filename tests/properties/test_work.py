@@ -25,9 +25,12 @@ from function.boundary.memory import Memory
 from function.deployment import handler
 from function.runner import Function
 from function.scheduler.ledger import ReplicaCounts
+from function.scheduler.memo import PlacementMemo
+from function.scheduler.placer import Placer
 from function.wire import response
 from tests.support import build, drive
 from tests.support.cases import ask, one
+from tests.support.scale import seeds
 from tests.support.world import World
 
 if TYPE_CHECKING:
@@ -304,6 +307,68 @@ def test_domains_are_counted_once_for_each_replica_placed(mode: str, monkeypatch
     answer = drive.run(World(ask(10, placement={"topologySpread": [spread]}), on), level="plain")
     assert len(answer.replicas) == 10
     assert 0 < len(counted) <= 10 + 1
+
+
+def test_what_a_placement_elsewhere_does_not_change_is_found_out_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A preferred domain is compared for every cluster and replica; who fits where is not."""
+    fit, asked = Placer._fit_first, []
+    monkeypatch.setattr(Placer, "_fit_first", lambda *args: asked.append(1) or fit(*args))
+    spread = {"topologyKey": "region", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+    on = [one(f"c{number:02}", labels={"region": f"r{number % 4}"}) for number in range(40)]
+    answer = drive.run(World(ask(10, placement={"topologySpread": [spread]}), on), level="plain")
+    assert len(answer.replicas) == 10
+    assert len(asked) <= 40 + 10
+
+
+def drawn(draw: random.Random) -> World:
+    """A world in which what is placed on one cluster changes what is said of others."""
+    spread = [
+        {"topologyKey": key, "maxSkew": draw.randint(1, 2), "whenUnsatisfiable": mode}
+        for key, mode in (
+            ("region", "ScheduleAnyway"),
+            ("zone", draw.choice(("ScheduleAnyway", "DoNotSchedule"))),
+        )
+        if draw.random() < 0.6
+    ]
+    on = []
+    for name in "abcdef":
+        labels = {"region": draw.choice("xyz"), "zone": draw.choice("pq")}
+        pools = [build.pool(f"p{at}", draw.randint(0, 4)) for at in range(2)]
+        on.append(one(name, pools=pools, labels=labels))
+    quotas = [
+        {
+            "name": f"q{at}",
+            "namespaces": [build.NAMESPACE],
+            "atMost": {draw.choice(("nodes", "devices")): most},
+        }
+        | draw.choice(({}, {"cel": 'node.name == "p0"'}))
+        for at, most in enumerate(draw.sample(range(20), draw.randint(0, 2)))
+    ]
+    placement = {"strategy": draw.choice(("BinPack", "Spread")), "topologySpread": spread}
+    shapes = [{"name": "small", "engines": [build.engine()]}] if draw.random() < 0.3 else []
+    engine = build.engine(copies=draw.randint(1, 3))
+    wanted = ask(draw.randint(1, 9), engines=[engine], placement=placement, alternatives=shapes)
+    return World(wanted, on, input={"quotas": quotas})
+
+
+def test_a_memory_of_one_pass_changes_no_placement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held beside a placer that finds out everything anew whenever anything changes."""
+    worlds = [drawn(random.Random(seed)) for seed in seeds(80)]
+    answers = [drive.run(world) for world in worlds]
+
+    def forget(memo: PlacementMemo) -> None:
+        if memo._read == len(memo._ledger.journal):
+            return
+        memo._read = len(memo._ledger.journal)
+        for part in (memo._fitted, memo._scored, memo._before, memo._made, memo._rejected):
+            part.clear()
+        memo._rejections = None
+
+    monkeypatch.setattr(PlacementMemo, "_catch_up", forget)
+    for seed, (world, answer) in enumerate(zip(worlds, answers, strict=True)):
+        assert drive.run(world).same(answer), f"seed {seed}"
 
 
 def test_nothing_is_explained_where_nothing_is_missing_and_nobody_asks(
