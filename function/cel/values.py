@@ -2,7 +2,7 @@
 
 bool, int (int64), float (double), str, bytes, None and list are themselves. What Python would mix up has a
 type of its own: an unsigned integer (`UInt`) is no int to a selector. Types with one library (`Quantity`,
-`Ip`) stand beside it; they have `TYPE_NAME`, `same` for equality and `lookup_key` for maps.
+`Ip`) stand beside it; they have `TYPE_NAME`, and Python's equality where Go knows one.
 
 Everything here is immutable once built, except what one evaluation owns. So a program and a subject can be
 shared by any number of threads.
@@ -222,9 +222,10 @@ class Map:
         return len(self.entries)
 
 
-_COUNTED = frozenset({type(None), list, Map, Optional})
 _UNHASHABLE = frozenset({"bytes", "kubernetes.Semver", "kubernetes.NamedFormat"})
 """Values that Go cannot use as a key of a map: it fails when it tries."""
+_BY_ADDRESS = frozenset({"null_type", "list", "map", "optional_type", "kubernetes.URL"})
+"""Values that Go knows by their address only, each as a key by itself."""
 
 
 def normal_key(key: Value) -> Value:  # noqa: PLR0911 - one for each kind of key
@@ -251,7 +252,9 @@ def normal_key(key: Value) -> Value:  # noqa: PLR0911 - one for each kind of key
     name = type_name(key)
     if name in _UNHASHABLE:
         raise Aborted(f"a {name} cannot be looked up")
-    return (kind, id(key)) if kind in _COUNTED else key.lookup_key()
+    if name == "kubernetes.Quantity":  # Go knows it by its address too, new with each call: none is found.
+        return object()
+    return (kind, id(key)) if name in _BY_ADDRESS else key
 
 
 TYPE_NAMES: dict[type, str] = {

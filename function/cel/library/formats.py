@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -174,7 +174,7 @@ def _unless(accepts: Callable[[str], object], problem: str) -> Callable[[str], P
     return lambda text: [] if accepts(text) else [problem]
 
 
-@dataclass(eq=False, frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Format:
     """A named format. `weight` is what Kubernetes takes its pattern for when it charges.
 
@@ -185,13 +185,9 @@ class Format:
 
     TYPE_NAME: ClassVar = "kubernetes.NamedFormat"
     name: str
-    problems: Callable[[str], Problems]
+    problems: Callable[[str], Problems] = field(compare=False)
     """Returns the sentences about a text, none for one that fits."""
-    weight: int
-
-    def same(self, other: Value) -> bool:
-        """Tell whether `other` is the same format."""
-        return bool(self.name == other.name)
+    weight: int = field(compare=False)
 
 
 FORMATS = {

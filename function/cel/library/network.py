@@ -9,7 +9,7 @@ length of a prefix is written without a sign or leading zeros.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import ClassVar
@@ -17,36 +17,28 @@ from typing import ClassVar
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
 from function.cel.library.declarations import function, method, parses
-from function.cel.values import EvaluationError, Value
+from function.cel.values import EvaluationError
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _V4, _V6 = 4, 6
 _BROADCAST = IPv4Address("255.255.255.255")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ip:
     """An address. Go compares it by value, also as the key of a map."""
 
     TYPE_NAME: ClassVar = "net.IP"
     address: IPv4Address | IPv6Address
 
-    def same(self, other: Value) -> bool:
-        """Tell whether `other` is the same address."""
-        return bool(self.address == other.address)
-
-    def lookup_key(self) -> Hashable:
-        """Return what finds it in a map."""
-        return (Ip, self.address)
-
     def __str__(self) -> str:
         """Return the canonical text: `ip.isCanonical` compares with it."""
         return str(self.address)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cidr:
-    """An address with the length of its network's prefix.
+    """An address with the length of its network's prefix. Go compares both, also as the key of a map.
 
     Bits behind the prefix may be set, until `masked`.
     """
@@ -54,14 +46,6 @@ class Cidr:
     TYPE_NAME: ClassVar = "net.CIDR"
     address: IPv4Address | IPv6Address
     bits: int
-
-    def same(self, other: Value) -> bool:
-        """Tell whether `other` has the same address and prefix."""
-        return (self.address, self.bits) == (other.address, other.bits)
-
-    def lookup_key(self) -> Hashable:
-        """Return what finds it in a map."""
-        return (Cidr, self.address, self.bits)
 
     def holds(self, address: IPv4Address | IPv6Address) -> bool:
         """Tell whether the block contains an address: one of its family, with its network's bits."""

@@ -94,7 +94,7 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one
         return other is TypeValue and bool(one.name == two.name)
     if kind is not other:
         raise no_overload()
-    return bool(one.same(two))
+    return bool(one == two)
 
 
 def _same_map(one: Map, two: Map) -> bool:

@@ -21,13 +21,15 @@ Semantic versions stand here too: the other opaque type that devices publish.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, function, method, parses
-from function.cel.values import INT64_MAX, INT64_MIN, EvaluationError, Value, is_int64, is_uint64, no_overload
+from function.cel.values import INT64_MAX, INT64_MIN, EvaluationError, is_int64, is_uint64, no_overload
 
 DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -60,6 +62,7 @@ class Quantity:
 
     TYPE_NAME = "kubernetes.Quantity"
     __slots__ = ("cell", "computed", "owned", "small")
+    __hash__ = None  # type: ignore[assignment] # It may change its form.
 
     def __init__(self, cell: list[int], *, small: bool, computed: bool = False, owned: bool = False) -> None:
         """`cell` holds number and exponent; a list, since a sum can share it with its receiver."""
@@ -91,15 +94,11 @@ class Quantity:
             self.small = False
         return self.order(other)
 
-    def same(self, other: Value) -> bool:
+    def __eq__(self, other: object) -> bool:
         """Tell whether the values are equal, whatever their forms. A computed right side has no equality."""
-        if other.computed:
+        if not isinstance(other, Quantity) or other.computed:
             raise no_overload()
         return self.order(other) == 0
-
-    def lookup_key(self) -> Hashable:
-        """Return what finds it in a map: nothing, for Go knows it by its address, new with each call."""
-        return object()
 
     def integer(self) -> int | None:
         """Return the value if the int64 form holds it as an integer."""
@@ -307,26 +306,21 @@ _LONGEST_NUMBER = 20
 _DIGITS = frozenset("0123456789")
 
 
+@dataclass(frozen=True, order=True, slots=True)
 class Semver:
-    """A version. Build metadata takes no part in anything."""
+    """A version, ordered by precedence, field after field. Build metadata takes no part in anything."""
 
-    TYPE_NAME = "kubernetes.Semver"
-    __slots__ = ("major", "minor", "patch", "precedence")
-
-    def __init__(
-        self, major: int, minor: int, patch: int, prerelease: tuple[tuple[int, int | str], ...]
-    ) -> None:
-        """Compute the precedence at once: a version without a prerelease comes after those with one."""
-        self.major, self.minor, self.patch = major, minor, patch
-        self.precedence = (major, minor, patch, not prerelease, prerelease)
+    TYPE_NAME: ClassVar = "kubernetes.Semver"
+    major: int
+    minor: int
+    patch: int
+    is_release: bool
+    """One without a prerelease comes after those with one."""
+    prerelease: tuple[tuple[int, int | str], ...]
 
     def compare(self, other: Semver) -> int:
         """Return -1, 0 or 1."""
-        return (self.precedence > other.precedence) - (self.precedence < other.precedence)
-
-    def same(self, other: Value) -> bool:
-        """Tell whether the versions have equal precedence."""
-        return bool(self.precedence == other.precedence)
+        return (self > other) - (self < other)
 
 
 @lru_cache(maxsize=4096)
@@ -339,7 +333,7 @@ def semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT00
         raise EvaluationError(f"not a semantic version (major.minor.patch): {text!r}")
     major, minor, patch = (_number(part, text) for part in match.groups()[:_PARTS])
     prerelease = tuple(_identifier(part, text) for part in match[4].split(".")) if match[4] else ()
-    return Semver(major, minor, patch, prerelease)
+    return Semver(major, minor, patch, not prerelease, prerelease)
 
 
 def _identifier(text: str, whole: str) -> tuple[int, int | str]:
@@ -392,8 +386,8 @@ SEMVER = (
     function("isSemver", "string -> bool", parses(semver), cost=cost.walk),
     function("isSemver", "string, bool -> bool", parses(semver), cost=cost.walk, since=NORMALIZATION),
     method("compareTo", "Semver, Semver -> int", Semver.compare),
-    method("isGreaterThan", "Semver, Semver -> bool", lambda one, two: one.compare(two) > 0),
-    method("isLessThan", "Semver, Semver -> bool", lambda one, two: one.compare(two) < 0),
+    method("isGreaterThan", "Semver, Semver -> bool", operator.gt),
+    method("isLessThan", "Semver, Semver -> bool", operator.lt),
     method("major", "Semver -> int", lambda version: _signed(version.major)),
     method("minor", "Semver -> int", lambda version: _signed(version.minor)),
     method("patch", "Semver -> int", lambda version: _signed(version.patch)),

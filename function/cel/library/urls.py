@@ -11,13 +11,12 @@ Go works on bytes, and so does this: inside, a text has one character for each b
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from ipaddress import IPv6Address
 
 from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
 from function.cel.library.strings import quoted
-from function.cel.values import EvaluationError, Map, Value
+from function.cel.values import EvaluationError, Map
 
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 PATH = frozenset(_ALPHANUMERIC + "-_.~$&+,/:;=@")
@@ -68,6 +67,7 @@ class Url:
         "user",
         "without_host",
     )
+    __hash__ = None  # type: ignore[assignment] # The parser changes it.
 
     def __init__(self) -> None:
         """Start empty: the parser fills in what a URL has, in Go's order."""
@@ -76,13 +76,9 @@ class Url:
         self.user: tuple[str, ...] | None = None
         self.forced_query = self.without_host = False
 
-    def same(self, other: Value) -> bool:
-        """Tell whether both are written alike."""
-        return str(self) == str(other)
-
-    def lookup_key(self) -> Hashable:
-        """Return what finds it in a map: Go knows it by its address."""
-        return (Url, id(self))
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are written alike. As the key of a map it is itself (`values.normal_key`)."""
+        return isinstance(other, Url) and str(self) == str(other)
 
     @property
     def hostname(self) -> str:
