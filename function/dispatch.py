@@ -15,15 +15,13 @@ from typing import Protocol
 from function.adapter import handler as adapter
 from function.api.names import read_key
 from function.api.text import one_line
-from function.boundary import Costs, NoReuse, Request, Requirement, Response, Result, Reuse, text_at
+from function.boundary import NO_REUSE, Costs, Request, Requirement, Response, Result, Reuse, text_at
 from function.cluster import handler as cluster
 from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
 from function.replica import handler as replica
 from function.routing import endpoint, service
-
-NO_REUSE = NoReuse()
 
 
 class HandlerRun(Protocol):

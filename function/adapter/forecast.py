@@ -30,10 +30,8 @@ from function.adapter.schedule import (
 from function.adapter.snapshot import read_snapshot
 from function.api.adapter import AdapterRoom, BaseReplica
 from function.api.text import counted
-from function.boundary import NoReuse, Request, Response
+from function.boundary import NO_REUSE, Request, Response
 from function.fail_static import Doubt
-
-NO_REUSE = NoReuse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,37 @@ class AdapterForecast:
     @property
     def verdicts(self) -> tuple[ReplicaVerdict, ...]:
         """Every replica of the base, and those that the adapter is on, by name."""
-        return () if self.decision is None else tuple(_verdicts(self.decision))
+        decision = self.decision
+        if decision is None:
+            return ()
+        inputs = decision.inputs
+        stays = {kept.existing.replica: kept for kept in decision.kept}
+        leaves = {existing.replica: cause for existing, cause in decision.dropped}
+        chosen = _why_chosen(decision)
+        _, rejections = filtered(inputs, {existing.replica for existing in inputs.existing} | set(chosen))
+        refused = {replica: (reason, detail) for replica, reason, detail in rejections}
+        verdicts = []
+        for name in sorted({*inputs.bases, *stays, *leaves}):
+            base = inputs.bases.get(name)
+            if name in chosen:
+                action, why = "Placed", chosen[name]
+            elif name in leaves:
+                action, why = "Dropped", leaves[name].value
+            elif name in stays:
+                outgoing = stays[name].outgoing
+                action = "Replaced" if outgoing else "Retained"
+                why = f"{outgoing}; it stays until others serve" if outgoing else _why_kept(inputs, name)
+            elif name in refused:
+                action, why = "Rejected", _why_refused(inputs, name, *refused[name])
+            else:
+                action, why = "Eligible", "it could take the adapter, and as many as are wanted have a place"
+                if decision.lasting < inputs.wanted:
+                    why = f"it could take the adapter, but minReplicas {inputs.minimum} cannot be met"
+            slots = None if base is None or base.room is None else base.room.adapters
+            verdicts.append(
+                ReplicaVerdict(name, cluster_of(inputs, name), action, why, _holders(inputs, name), slots)
+            )
+        return tuple(verdicts)
 
     @property
     def hints(self) -> tuple[tuple[str, int], ...]:
@@ -89,37 +117,6 @@ class AdapterForecast:
 def forecast(request: Request) -> AdapterForecast:
     """Answer a request. Why it is so is worked out when it is asked for: `plan` and the map never do."""
     return AdapterForecast(request, run(request))
-
-
-def _verdicts(decision: AdapterDecision) -> list[ReplicaVerdict]:
-    inputs = decision.inputs
-    stays = {kept.existing.replica: kept for kept in decision.kept}
-    leaves = {existing.replica: cause for existing, cause in decision.dropped}
-    chosen = _why_chosen(decision)
-    _, rejections = filtered(inputs, {existing.replica for existing in inputs.existing} | set(chosen))
-    refused = {replica: (reason, detail) for replica, reason, detail in rejections}
-    verdicts = []
-    for name in sorted({*inputs.bases, *stays, *leaves}):
-        base = inputs.bases.get(name)
-        if name in chosen:
-            action, why = "Placed", chosen[name]
-        elif name in leaves:
-            action, why = "Dropped", leaves[name].value
-        elif name in stays:
-            outgoing = stays[name].outgoing
-            action = "Replaced" if outgoing else "Retained"
-            why = f"{outgoing}; it stays until others serve" if outgoing else _why_kept(inputs, name)
-        elif name in refused:
-            action, why = "Rejected", _why_refused(inputs, name, *refused[name])
-        else:
-            action, why = "Eligible", "it could take the adapter, and as many as are wanted have a place"
-            if decision.lasting < inputs.wanted:
-                why = f"it could take the adapter, but minReplicas {inputs.minimum} cannot be met"
-        slots = None if base is None or base.room is None else base.room.adapters
-        verdicts.append(
-            ReplicaVerdict(name, cluster_of(inputs, name), action, why, _holders(inputs, name), slots)
-        )
-    return verdicts
 
 
 def _holders(inputs: AdapterInput, replica: str) -> tuple[str, ...]:

@@ -14,14 +14,13 @@ from function.adapter.schedule import schedule
 from function.adapter.snapshot import declared, fleet, kind_of, read_snapshot, stated
 from function.api.adapter import PLACEMENT_KIND, read_adapter, read_base, read_placement
 from function.api.model import mapping, plain_of
-from function.boundary import Cost, Costs, NoReuse, Request, Response, Reuse, text_at
+from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, text_at
 from function.fail_static import Doubt, everything_observed
 from function.transitions import circuit_open, transitions
 
 __all__ = ["COSTS", "KIND", "PLACEMENT_KIND", "condition_types", "declared", "run"]
 
 KIND = "ModelAdapter"
-NO_REUSE = NoReuse()
 COSTS: Costs = {
     read_adapter: Cost(factor=8),
     read_placement: Cost(factor=4),

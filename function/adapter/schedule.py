@@ -112,50 +112,36 @@ class KeptPlacement:
     """Whether it is outgoing because its replica is about to leave: until then it serves."""
 
 
-@dataclass(frozen=True, slots=True)
 class AdapterDecision:
     """The outcome of one pass."""
 
-    inputs: AdapterInput
-    kept: tuple[KeptPlacement, ...]
-    placed: tuple[str, ...]
-    """Replicas that take the adapter now."""
-    dropped: tuple[tuple[OwnPlacement, LeaveCause], ...]
-    rejections: tuple[tuple[str, RefusalReason, str], ...] = ()
-    """Replica, reason and numbers of those that cannot take another; empty where no place was missing."""
-
-    @property
-    def staying(self) -> tuple[OwnPlacement, ...]:
+    def __init__(
+        self,
+        inputs: AdapterInput,
+        kept: Iterable[KeptPlacement],
+        placed: Iterable[str],
+        dropped: Iterable[tuple[OwnPlacement, LeaveCause]],
+        rejections: Iterable[tuple[str, RefusalReason, str]],
+    ) -> None:
+        """`rejections`: replica, reason and numbers of those that cannot take another, if a place misses."""
+        self.inputs, self.kept, self.placed = inputs, tuple(kept), tuple(placed)
+        """Of what is placed, the replicas that take the adapter now."""
+        self.dropped, self.rejections = tuple(dropped), tuple(rejections)
+        self.staying = [kept.existing for kept in self.kept if not kept.outgoing]
         """The kept placements that count."""
-        return tuple(kept.existing for kept in self.kept if not kept.outgoing)
-
-    @property
-    def outgoing(self) -> tuple[KeptPlacement, ...]:
+        self.outgoing = [kept for kept in self.kept if kept.outgoing]
         """The kept placements that wait for their replacement."""
-        return tuple(kept for kept in self.kept if kept.outgoing)
-
-    @property
-    def lasting(self) -> int:
+        last = [kept.existing for kept in self.kept if kept.lasts]
+        self.lasting = len(self.staying) + len(self.placed)
         """How many replicas the adapter is on, those that are to be replaced left out."""
-        return len(self.staying) + len(self.placed)
-
-    @property
-    def total(self) -> int:
+        self.total = self.lasting + min(len(last), max(0, inputs.wanted - self.lasting))
         """The same, made up to what is wanted by those on replicas that are only about to leave."""
-        return self.lasting + min(len(self._last), max(0, self.inputs.wanted - self.lasting))
-
-    @property
-    def serving(self) -> tuple[str, ...]:
-        """Replicas that are known to serve it, of those about to leave no more than are counted."""
-        lasting, last = (
-            [existing.replica for existing in part if serves(self.inputs, existing.replica)]
-            for part in (self.staying, self._last)
+        lasting_serve, last_serve = (
+            [existing.replica for existing in part if serves(inputs, existing.replica)]
+            for part in (self.staying, last)
         )
-        return (*lasting, *last[: max(0, self.total - len(lasting))])
-
-    @property
-    def _last(self) -> tuple[OwnPlacement, ...]:
-        return tuple(kept.existing for kept in self.kept if kept.lasts)
+        self.serving = (*lasting_serve, *last_serve[: max(0, self.total - len(lasting_serve))])
+        """Replicas that are known to serve it, of those about to leave no more than are counted."""
 
     @property
     def needs_fleet(self) -> bool:
@@ -196,7 +182,7 @@ def schedule(inputs: AdapterInput) -> AdapterDecision:
             dropped.append((item.existing, LeaveCause.REPLACED))
         else:
             remaining.append(item)
-    return AdapterDecision(inputs, tuple(remaining), tuple(placed), tuple(dropped), tuple(rejections))
+    return AdapterDecision(inputs, remaining, placed, dropped, rejections)
 
 
 def _retain(inputs: AdapterInput) -> tuple[list[KeptPlacement], list[tuple[OwnPlacement, LeaveCause]]]:

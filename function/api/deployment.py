@@ -12,10 +12,9 @@ engines, with the path of each field for messages.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -23,7 +22,7 @@ from function.api.adapter import AdapterRoom
 from function.api.devices import MAX_DEVICES
 from function.api.model import Count, Keyed, MemoHolder, Model, Name, Role, Whole, refuse_twice
 from function.api.taints import DeviceToleration, Toleration
-from function.cel.selector import Selector, compile_cluster, compile_device, compile_node
+from function.cel.selector import Selector, compile_selector
 from function.cel.values import CompileError
 
 # The parts of a replica: engines, their members, and the devices that each member requests.
@@ -34,11 +33,8 @@ from function.cel.values import CompileError
 class CelSelector(Keyed):
     """One CEL expression; over what, each kind of it says."""
 
+    variable: ClassVar[str]
     cel: str
-
-    @abstractmethod
-    def build(self, release: str) -> Selector:
-        """Compile it. Raises CompileError."""
 
     @cached_property
     def by_release(self) -> dict[str, Selector | CompileError]:
@@ -50,7 +46,7 @@ class CelSelector(Keyed):
         outcome = self.by_release.get(release)
         if outcome is None:
             try:
-                outcome = self.build(release)
+                outcome = compile_selector(self.variable, self.cel, release)
             except CompileError as error:
                 # They hold this call's frames, and with them the request, until the collector comes by.
                 error.__traceback__ = error.__context__ = None
@@ -69,25 +65,19 @@ class CelSelector(Keyed):
 class DeviceSelector(CelSelector):
     """An expression over `device`."""
 
-    def build(self, release: str) -> Selector:
-        """Compile it. Raises CompileError."""
-        return compile_device(self.cel, release)
+    variable = "device"
 
 
 class PoolSelector(CelSelector):
     """An expression over `node`, which is the pool. No release has another reading of it."""
 
-    def build(self, _release: str) -> Selector:
-        """Compile it. Raises CompileError."""
-        return compile_node(self.cel)
+    variable = "node"
 
 
 class ClusterExpression(CelSelector):
     """An expression over `cluster`. No release has another reading of it."""
 
-    def build(self, _release: str) -> Selector:
-        """Compile it. Raises CompileError."""
-        return compile_cluster(self.cel)
+    variable = "cluster"
 
 
 # clusterSelector: which clusters a new replica may use.

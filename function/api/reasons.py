@@ -80,27 +80,23 @@ class Reason(Enum):
     nature: Nature
     depth: int
     """Position in evaluation order: the deeper, the nearer to fitting."""
+    passes: bool
+    """Whether it may pass while nobody edits anything: a cluster recovers, replicas leave."""
+    short_pool: bool
+    """Whether one pool is short of something that more nodes would give it."""
 
     def __new__(cls, text: str, level: Level, nature: Nature) -> Self:
         """Make a row."""
         row = object.__new__(cls)
         row._value_, row.level, row.nature, row.depth = text, level, nature, len(cls.__members__)
+        row.passes = nature in (Nature.CAPACITY, Nature.TRANSIENT)
+        row.short_pool = nature is Nature.CAPACITY and level is Level.POOL
         return row
 
     @property
     def is_standing(self) -> bool:
         """Tell whether a cluster gives it whatever is placed where: it comes before the gates that count."""
         return self.depth < Reason.MaxReplicasPerCluster.depth
-
-    @property
-    def passes(self) -> bool:
-        """Tell whether it may pass while nobody edits anything: a cluster recovers, replicas leave."""
-        return self.nature in (Nature.CAPACITY, Nature.TRANSIENT)
-
-    @property
-    def short_pool(self) -> bool:
-        """Tell whether one pool is short of something that more nodes would give it."""
-        return self.nature is Nature.CAPACITY and self.level is Level.POOL
 
 
 class Gap(NamedTuple):

@@ -328,7 +328,7 @@ def owner_of(references: list[Mapping[str, Any]]) -> str | None:
 
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
-    replica = document.charge(ModelReplica, DEPLOYMENT_LABEL)
+    replica = document.opened().charge(ModelReplica, DEPLOYMENT_LABEL)
     return charge(document.project(CHARGE_SHAPE)) if replica is None else replica
 
 

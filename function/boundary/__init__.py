@@ -75,12 +75,8 @@ class Document(Protocol):
     `plain` and `project` raise `Unreadable` for an object that cannot be decoded.
     """
 
-    def opened(self) -> Document:
+    def opened(self) -> OpenedDocument:
         """Return the same object, prepared for being asked several things at once."""
-
-    @property
-    def identity(self) -> DocumentIdentity | None:
-        """Equal identities mean equal content; None means the content must be read every time."""
 
     @property
     def size(self) -> int:
@@ -91,6 +87,14 @@ class Document(Protocol):
 
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`, or more. The caller must not change it."""
+
+
+class OpenedDocument(Document, Protocol):
+    """One that is prepared for being asked several things at once."""
+
+    @property
+    def identity(self) -> DocumentIdentity | None:
+        """Equal identities mean equal content; None means the content must be read every time."""
 
     def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
         """Read what a ModelReplica is charged for in one step, and return `make(**fields)`.
@@ -345,17 +349,17 @@ class Reuse(Protocol):
     def digest(self) -> bytes | None:
         """Digest everything parsed so far in this call, in whatever order: equal digests decide the same.
 
-        None where something was parsed that is not remembered.
+        None where something was parsed that is not remembered, or that has no version to tell it by.
         """
+        return None
 
 
-class NoReuse:
+class NoReuse(Reuse):
     """Remembers nothing."""
 
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Parse, every time."""
         return parse(document)
 
-    def digest(self) -> None:
-        """Nothing is remembered to tell it by."""
-        return
+
+NO_REUSE = NoReuse()

@@ -4,7 +4,7 @@ Why: Crossplane sends the whole fleet with every call, and nearly all of it is a
 the work of a call; a call about an unchanged fleet parses nothing.
 
 It may forget anything at any time and never changes an answer. Objects are recognised by their identity
-(see `wire.WireDocument.identity`); an object without one is parsed every time.
+(see `wire.request.OpenDocument.identity`); an object without one is parsed every time.
 
 The parts: `Memory` is shared by all calls and threads. `Session` is one call's view of it, which also counts.
 A stamp says which version of an object a value is of, as far as decisions go: two versions that parse to
@@ -215,12 +215,12 @@ class Session:
         `parse` is part of the key, so it must be one function and not a new one on every call; what it
         returns must never change its value. An exception is passed on and not remembered.
         """
-        document = document.opened()
+        opened = document.opened()
         memory = self._memory
-        identity = None if memory is None else document.identity
+        identity = None if memory is None else opened.identity
         if memory is None or identity is None:
             self.parses += 1
-            return parse(document)
+            return parse(opened)
         which, version = identity
         key = (parse, which)
         entry: Entry[T] | None = memory.find(key)
@@ -232,7 +232,7 @@ class Session:
                 self._growing.append((key, entry.value, cost))
             return entry.value
         self.parses += 1
-        value = parse(document)
+        value = parse(opened)
         cost = self._costs.get(parse, USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
         charge = round(document.size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)

@@ -37,6 +37,7 @@ from function.cel.selector import (
     compile_cluster,
     compile_device,
     compile_node,
+    compile_selector,
 )
 from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
 from function.cel.values import CompileError
@@ -58,6 +59,7 @@ __all__ = [
     "compile_cluster",
     "compile_device",
     "compile_node",
+    "compile_selector",
     "published",
     "respelt_operators",
     "suggest",

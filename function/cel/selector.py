@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from weakref import WeakValueDictionary
 
 from function.cel.checker import state
@@ -315,22 +315,22 @@ def _kept(source: str, level: Environment, release: str) -> Selector:
     return selector
 
 
-def compile_device(source: str, release: str = DEFAULT) -> Selector:
-    """Return the selector of a text over `device`, as a Kubernetes release reads it.
+_LEVELS = {level.variable: level for level in (state.DEVICE, state.CLUSTER, state.NODE)}
 
-    Raises CompileError, with the place.
+
+def compile_selector(variable: str, source: str, release: str = DEFAULT) -> Selector:
+    """Return the selector of a text over `device`, `cluster` or `node`, as a Kubernetes release reads it.
+
+    No API server reads those over clusters and nodes, so no release has another reading of them. Raises
+    CompileError, with the place.
     """
-    return _kept(source, state.DEVICE, release)
+    level = _LEVELS[variable]
+    return _kept(source, level, release if level is state.DEVICE else DEFAULT)
 
 
-def compile_cluster(source: str) -> Selector:
-    """Return the selector of a text over `cluster`. Raises CompileError, with the place."""
-    return _kept(source, state.CLUSTER, DEFAULT)
-
-
-def compile_node(source: str) -> Selector:
-    """Return the selector of a text over `node`. Raises CompileError, with the place."""
-    return _kept(source, state.NODE, DEFAULT)
+compile_device = partial(compile_selector, "device")
+compile_cluster = partial(compile_selector, "cluster")
+compile_node = partial(compile_selector, "node")
 
 
 class OutcomeMemo:

@@ -12,7 +12,7 @@ stands, so nothing is composed of it, and it becomes Ready instead of waiting fo
 from __future__ import annotations
 
 from function.api.model import mapping, mappings, string
-from function.boundary import NoReuse, Request, Response, Reuse
+from function.boundary import NO_REUSE, Request, Response, Reuse
 from function.cluster.arbiter import GIVES_WAY
 from function.cluster.compose import compose, condition_types, conditions
 from function.cluster.publish import overcommitted, publish
@@ -22,7 +22,6 @@ from function.transitions import circuit_open, transitions
 __all__ = ["CLASS_KIND", "KIND", "condition_types", "declared", "run", "run_class"]
 
 KIND, CLASS_KIND = "InferenceCluster", "InferenceClass"
-NO_REUSE = NoReuse()
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:

@@ -68,9 +68,9 @@ def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]
     """Yield what composing reads again, with its version; None where nothing says whether it changed."""
     for own_replica in fleet.own_replicas:
         state = (own_replica.key, own_replica.observed, own_replica.terminating)
-        yield state, own_replica.document.identity
+        yield state, own_replica.document.opened().identity
     for key, document in fleet.endpoints.items():
-        yield key, document.identity
+        yield key, document.opened().identity
 
 
 @dataclass(eq=False, slots=True)

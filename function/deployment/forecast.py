@@ -19,7 +19,7 @@ from typing import Any
 from function.api import InferenceCluster
 from function.api.inputs import Quota
 from function.api.reasons import Rejection
-from function.boundary import Condition, Request, Response, Reuse
+from function.boundary import NO_REUSE, Condition, Request, Response, Reuse
 from function.deployment.compose.conditions import SCHEDULED, UPDATED
 from function.deployment.explain import report as report_room
 from function.deployment.explain.clusters import ClusterVerdict, Survey, pools_of
@@ -27,7 +27,7 @@ from function.deployment.explain.hints import Hint, hints
 from function.deployment.explain.lint import Unmet, lint
 from function.deployment.explain.message import placed_of, rejection_phrase
 from function.deployment.explain.report import ClusterOutline, EngineOutline, Outline, PoolOutline, ReplicaRow
-from function.deployment.handler import NO_REUSE, answer
+from function.deployment.handler import answer
 from function.deployment.requirements import everything
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler import headroom

@@ -15,7 +15,7 @@ from typing import Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.api.inputs import invalid_input
-from function.boundary import Cost, Costs, Document, Extent, NoReuse, Part, Request, Response, Reuse
+from function.boundary import NO_REUSE, Cost, Costs, Document, Extent, Part, Request, Response, Reuse
 from function.deployment import requirements
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import replicas
@@ -30,7 +30,6 @@ from function.scheduler.memo import Shared, parts_of
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import NO_PEERS, Fleet, scheduling_input
 
-NO_REUSE = NoReuse()
 DEFAULTS = SchedulerConfig()
 """What a step without an input asks for."""
 

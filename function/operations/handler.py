@@ -34,9 +34,9 @@ from function.api.replica import DEPLOYMENT_LABEL
 from function.api.routing import read_endpoint
 from function.api.text import digest, one_line
 from function.boundary import (
+    NO_REUSE,
     Desired,
     Document,
-    NoReuse,
     Request,
     Requirement,
     Response,
@@ -281,7 +281,6 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
 
 LENGTH = 16
 """Hex digits of a token."""
-NO_REUSE = NoReuse()
 
 Concerned = TypeVar("Concerned", Deployment, Service)
 

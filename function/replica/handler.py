@@ -16,7 +16,7 @@ from function.api.fault import Malformed
 from function.api.inputs import WorkloadConfig
 from function.api.model import mapping
 from function.api.workload import read_workload
-from function.boundary import Cost, Costs, NoReuse, Request, Response, Reuse, Shape, Unreadable
+from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, Shape, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything, let_go, unschedulable
@@ -27,7 +27,6 @@ from function.transitions import circuit_open
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
 KIND = "ModelReplica"
-NO_REUSE = NoReuse()
 STATUS: Shape = {
     "status": {
         "conditions": {"type": None, "status": None, "reason": None},

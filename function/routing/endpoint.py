@@ -28,9 +28,9 @@ from function.api.names import Destination, dns_1035_name, is_dns_1035, read_des
 from function.api.routing import read_endpoint
 from function.api.text import one_line
 from function.boundary import (
+    NO_REUSE,
     Condition,
     Desired,
-    NoReuse,
     Plain,
     Request,
     Requirement,
@@ -67,7 +67,6 @@ KEYS: Mapping[str, Composed] = {
     **dict.fromkeys(FAMILY_KEYS.values(), SLICE),
 }
 PROTOCOL = "TCP"
-NO_REUSE = NoReuse()
 
 
 def condition_types(_request: Request) -> tuple[str, ...]:

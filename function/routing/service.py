@@ -29,13 +29,13 @@ from function.api.names import API_VERSION, bracketed
 from function.api.routing import EndpointGroup, ModelEndpoint, read_endpoint, read_service
 from function.api.text import joined, listed, one_line
 from function.boundary import (
+    NO_REUSE,
     Condition,
     Cost,
     Costs,
     Desired,
     Document,
     DocumentIdentity,
-    NoReuse,
     Plain,
     Request,
     Requirement,
@@ -59,7 +59,6 @@ INFERENCE_GATEWAY_NAME = "default"
 MALFORMED, WAITING = "Malformed", "WaitingForEndpoints"
 SHOWN = 3
 """How many endpoints a message names."""
-NO_REUSE = NoReuse()
 COSTS: Costs = {read_endpoint: Cost(factor=8)}
 """The memory that a remembered endpoint takes."""
 

@@ -62,22 +62,9 @@ class WireDocument:
         """Return the object with its keys and those of its metadata at hand."""
         return OpenDocument(self.content)
 
-    @property
-    def identity(self) -> DocumentIdentity | None:
-        """The key by which an unchanged object is recognised, see `OpenDocument`."""
-        return self.opened().identity
-
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`."""
         return read.project(self.content, shape)
-
-    def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
-        """Return what a ModelReplica is charged for, see `fast.charge`."""
-        return self.opened().charge(make, deployment_label)
-
-    def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
-        """Return what is charged to the pools of an InferenceCluster, see `fast.charge`."""
-        return self.opened().pool_charges(make)
 
 
 class OpenDocument(WireDocument):

@@ -284,8 +284,7 @@ def test_a_page_is_not_poured_onto_a_terminal(monkeypatch: pytest.MonkeyPatch, t
 
 def test_what_every_drawn_node_asks_for_is_put_together_once() -> None:
     picture = FleetMap((), (), (("ml/chat", 1, "of another namespace"),), ())
-    assert picture.colours is picture.colours
-    assert picture.cards is picture.cards
+    assert picture.totals is picture.totals
 
 
 def _many(clusters: int) -> list[Plain]:

@@ -19,7 +19,7 @@ CLAIM = {"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 8}
 
 def charged(document: WireDocument) -> ModelReplica | None:
     """Return what the reader of bytes makes of a document."""
-    return document.charge(ModelReplica, DEPLOYMENT_LABEL)
+    return document.opened().charge(ModelReplica, DEPLOYMENT_LABEL)
 
 
 def member(**fields: Any) -> dict[str, Any]:

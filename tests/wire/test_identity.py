@@ -22,7 +22,7 @@ OBJECT: dict[str, Any] = {
 def test_the_order_of_map_entries_does_not_matter() -> None:
     contents = {shuffled_bytes(OBJECT, random.Random(seed)) for seed in range(50)}
     assert len(contents) > 10
-    assert len({WireDocument(content).identity for content in contents}) == 1
+    assert len({WireDocument(content).opened().identity for content in contents}) == 1
 
 
 def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -46,9 +46,9 @@ def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     ],
 )
 def test_another_content_has_another_identity(path: tuple[str, ...], value: Any, reason: str) -> None:
-    other = WireDocument(write.struct(changed(path, value)))
+    other = WireDocument(write.struct(changed(path, value))).opened()
     assert other.identity is not None
-    assert other.identity != WireDocument(write.struct(OBJECT)).identity, reason
+    assert other.identity != WireDocument(write.struct(OBJECT)).opened().identity, reason
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_another_content_has_another_identity(path: tuple[str, ...], value: Any,
     ],
 )
 def test_without_uid_and_version_there_is_no_identity(path: tuple[str, ...], value: Any, reason: str) -> None:
-    assert WireDocument(write.struct(changed(path, value))).identity is None, reason
+    assert WireDocument(write.struct(changed(path, value))).opened().identity is None, reason
 
 
 @pytest.mark.parametrize("path", [("kind",), ("apiVersion",), ("metadata", "name")])
@@ -71,17 +71,20 @@ def test_without_a_type_or_a_name_there_is_no_identity(path: tuple[str, ...]) ->
     content = copy.deepcopy(OBJECT)
     holder = content["metadata"] if len(path) > 1 else content
     del holder[path[-1]]
-    assert WireDocument(write.struct(content)).identity is None
+    assert WireDocument(write.struct(content)).opened().identity is None
 
 
 def test_what_cannot_be_read_has_no_identity() -> None:
-    assert WireDocument(b"\xff\xff").identity is None
-    assert WireDocument(b"").identity is None
+    assert WireDocument(b"\xff\xff").opened().identity is None
+    assert WireDocument(b"").opened().identity is None
     truncated = write.entry("metadata", b"\x2a\x7f\x0a")
-    assert WireDocument(truncated).identity is None, "metadata that ends too early is no metadata"
+    assert WireDocument(truncated).opened().identity is None, "metadata that ends too early is no metadata"
 
 
 def test_two_contents_of_one_version_and_length_are_taken_for_one() -> None:
     """What is relied on: only files and restored stores have them, and for those reuse is turned off."""
     edited = changed(("spec", "nodePools"), [{"name": "frontier", "nodeCount": 4}])
-    assert WireDocument(write.struct(edited)).identity == WireDocument(write.struct(OBJECT)).identity
+    assert (
+        WireDocument(write.struct(edited)).opened().identity
+        == WireDocument(write.struct(OBJECT)).opened().identity
+    )

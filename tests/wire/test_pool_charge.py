@@ -52,7 +52,7 @@ def cluster(charged: Any, **more: Any) -> Plain:
 
 
 def read_quickly(content: Plain) -> dict[str, tuple[ChargedShare, ...]]:
-    return WireDocument(write.struct(content)).pool_charges(read_shares)
+    return WireDocument(write.struct(content)).opened().pool_charges(read_shares)
 
 
 USUAL: list[tuple[Any, list[ChargedShare], str]] = [

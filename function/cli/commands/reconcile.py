@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from function.api.names import RECONCILE_ANNOTATION
-from function.boundary import NoReuse, PlainDocument, Request
+from function.boundary import NO_REUSE, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
 from function.cli.live import CLUSTERS, DEPLOYMENTS, REPLICAS, Target
 from function.cli.options import Command, end, lenient, may_read_live
@@ -66,7 +66,7 @@ def reconcile(
         click.echo(_collecting(target, clusters, names, everyone=everyone))
         return
     manifests, errors = read_manifests(files, target if live else None)
-    state = read_state(_request(manifests), NoReuse())
+    state = read_state(_request(manifests), NO_REUSE)
     _note_strangers(manifests)
     where = "the control plane" if live else "the files"
     if everyone:

@@ -27,7 +27,7 @@ from function.cli.worlds.world import Planned, Simulation, World, identity_of
 from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
@@ -111,31 +111,20 @@ class Total(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterCard:
     """One cluster."""
 
-    name: str
-    notes: tuple[Note, ...]
-    """What keeps new replicas away from it."""
-    pools: tuple[PoolRow, ...]
-    region: str = ELSEWHERE
-
-    @property
-    def total(self) -> Total:
-        """Its nodes, and those held once all has settled."""
-        return Total(sum(pool.nodes for pool in self.pools), sum(pool.settled for pool in self.pools))
-
-    @property
-    def problems(self) -> list[str]:
-        """Codes of what is not as it should be, each once."""
+    def __init__(
+        self, name: str, notes: Iterable[Note], pools: Iterable[PoolRow], region: str = ELSEWHERE
+    ) -> None:
+        self.name, self.notes, self.pools, self.region = name, tuple(notes), tuple(pools), region
+        """The notes are what keeps new replicas away from it."""
+        self.total = Total(sum(pool.nodes for pool in self.pools), sum(pool.settled for pool in self.pools))
         over = ["Overcommitted"] if any(pool.over for pool in self.pools) else []
-        return list(dict.fromkeys([note.code for note in self.notes] + over))
-
-    @property
-    def holders(self) -> set[str]:
+        self.problems = list(dict.fromkeys([note.code for note in self.notes] + over))
+        """Codes of what is not as it should be, each once."""
+        self.holders = {who for pool in self.pools for who, _, _ in pool.shares}
         """Deployments with nodes here."""
-        return {who for pool in self.pools for who, _, _ in pool.shares}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,32 +160,38 @@ class AdapterCard:
     """Replica, as `namespace/name`, and cluster."""
 
 
-@dataclass(frozen=True)
 class FleetMap:
     """The whole picture. What is made of its parts is made once: every node that is drawn asks for it."""
 
-    regions: tuple[tuple[str, tuple[ClusterCard, ...]], ...]
-    models: tuple[DeploymentCard, ...]
-    strangers: tuple[tuple[str, int, str], ...]
-    """Holders whose deployment was not given, with their colours and why they are no more than that."""
-    notes: tuple[str, ...]
-    adapters: tuple[AdapterCard, ...] = ()
-
-    @cached_property
-    def loaded(self) -> dict[str, dict[str, list[str]]]:
-        """Adapters by cluster and replica."""
-        loaded: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for adapter in self.adapters:
-            for replica, cluster in adapter.places:
-                loaded[cluster][replica].append(adapter.name)
-        return loaded
-
-    @cached_property
-    def colours(self) -> dict[str, int]:
-        """The colour of everybody who holds nodes: its place in the palette."""
-        return {model.name: model.colour for model in self.models} | {
+    def __init__(
+        self,
+        regions: Sequence[tuple[str, Sequence[ClusterCard]]],
+        models: Sequence[DeploymentCard],
+        strangers: Iterable[tuple[str, int, str]],
+        notes: Sequence[str],
+        adapters: Sequence[AdapterCard] = (),
+    ) -> None:
+        """`strangers`: holders whose deployment was not given, their colours and why they are no more."""
+        self.regions, self.models, self.notes, self.adapters = regions, models, notes, adapters
+        self.strangers = tuple(strangers)
+        self.cards = [card for _, cards in regions for card in cards]
+        self.colours = {model.name: model.colour for model in models} | {
             who: colour for who, colour, _ in self.strangers
         }
+        """The colour of everybody who holds nodes: its place in the palette."""
+        self.loaded: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        """Adapters by cluster and replica."""
+        for adapter in adapters:
+            for replica, cluster in adapter.places:
+                self.loaded[cluster][replica].append(adapter.name)
+        codes = Counter(code for card in self.cards for code in card.problems)
+        self.problems = dict(codes.most_common())
+        """Clusters by what is wrong with them, the most frequent first."""
+        self.longest = max((pool.width for card in self.cards for pool in card.pools), default=0)
+        """Squares of the longest row."""
+        prices = [model.price for model in models]
+        self.price = str(Price(*map(sum, zip(*prices, strict=True)))) if prices else ""
+        """The price of the replicas of all deployments together; empty where no price is known."""
 
     @cached_property
     def totals(self) -> dict[str, dict[str, Total]]:
@@ -210,27 +205,6 @@ class FleetMap:
                         totals[kind][region] = Total(nodes + pool.nodes, held + pool.settled)
         order = sorted(totals, key=lambda kind: (kind == "", kind == NO_CLASS, kind))
         return {kind: dict(totals[kind]) for kind in order}
-
-    @property
-    def price(self) -> str:
-        """The price of the replicas of all deployments together; empty where no price is known."""
-        prices = [model.price for model in self.models]
-        return str(Price(*map(sum, zip(*prices, strict=True)))) if prices else ""
-
-    @property
-    def problems(self) -> dict[str, int]:
-        """Clusters by what is wrong with them, the most frequent first."""
-        return dict(Counter(code for card in self.cards for code in card.problems).most_common())
-
-    @property
-    def longest(self) -> int:
-        """Squares of the longest row."""
-        return max((pool.width for card in self.cards for pool in card.pools), default=0)
-
-    @cached_property
-    def cards(self) -> list[ClusterCard]:
-        """Every cluster."""
-        return [card for _, cards in self.regions for card in cards]
 
 
 Shares = dict[tuple[str, str], Counter[tuple[str, str]]]
@@ -284,7 +258,7 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
         width = max(pool.nodes, by_state.total())
         rows.append(PoolRow(*facts, settled, free, over, width))
     region = next((cluster.labels[key] for key in REGION_LABELS if cluster.labels.get(key)), ELSEWHERE)
-    return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), region)
+    return ClusterCard(cluster.name, _notes(cluster), rows, region)
 
 
 def _gpus(pool: Pool) -> int:
@@ -382,7 +356,7 @@ def draw(
     notes = list(folded(world.assumptions))
     if not settled.settled:
         notes.append(f"the fleet does not settle: this is the state after {len(settled.rounds)} passes")
-    return FleetMap(regions, tuple(models), strangers, tuple(notes), adapters)
+    return FleetMap(regions, models, strangers, notes, adapters)
 
 
 # Render the map: one self-contained page, or one picture. No network, no clock.

@@ -30,8 +30,6 @@ from function.cli.worlds.parsing import parse_documents
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.cel import Selector
-
 
 # Step inputs: what Compositions give to our steps, as the objects that a command takes them for.
 #
@@ -369,7 +367,7 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
     A selector that stands several times is compiled once. More text than a deployment may have is not
     looked at, as the deployment is invalid anyway.
     """
-    from function.cel import DIALECTS, CompileError  # noqa: PLC0415 - only imported for a selector
+    from function.cel import DIALECTS, CompileError, compile_selector  # noqa: PLC0415 - for a selector
 
     supported = release if isinstance(release, str) and release in DIALECTS else next(iter(DIALECTS))
     length = 0
@@ -382,7 +380,7 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
         if length > LONGEST:
             return
         try:
-            _compile(level, source, supported)
+            compile_selector(level, source, supported)
         except CompileError as error:
             excerpt = error.caret().replace("\t", " ")
             meant = _meant(level, source, supported) or _advice(str(error), source)
@@ -391,11 +389,11 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
 
 def _meant(level: str, source: str, release: str) -> str:
     """Suggest a text for operators and quotes of other languages, where the selector then compiles."""
-    from function.cel import CompileError, respelt_operators  # noqa: PLC0415 - as above
+    from function.cel import CompileError, compile_selector, respelt_operators  # noqa: PLC0415 - as above
 
     text, advice = respelt_operators(source)
     try:
-        return advice if text and _compile(level, text, release) else ""
+        return advice if text and compile_selector(level, text, release) else ""
     except CompileError:
         return ""
 
@@ -438,12 +436,3 @@ def _level(path: FieldPath) -> str:
     if "devices" in path:
         return "device"
     return "node" if "nodeSelector" in path else "cluster"
-
-
-def _compile(level: str, source: str, release: str) -> Selector:
-    """Compile a selector. Raises CompileError."""
-    from function.cel import compile_cluster, compile_device, compile_node  # noqa: PLC0415 - as above
-
-    if level == "device":
-        return compile_device(source, release)
-    return compile_node(source) if level == "node" else compile_cluster(source)

@@ -23,7 +23,7 @@ from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_k
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
-from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement
+from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement, Reuse
 from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
 from function.cli.worlds.manifest import Manifest, Manifests, map_at
 from function.deployment.forecast import Forecast, Shared, everything, forecast
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ParseMemo:
+class ParseMemo(Reuse):
     """The objects that one run of the command line has parsed, by the content it was parsed from.
 
     Nothing here changes an answer. What files hold has no version, and contents are never changed in place,
@@ -58,10 +58,6 @@ class ParseMemo:
             entry = self._parsed[key] = (document.content, parse(document))
         value: T = entry[1]
         return value
-
-    def digest(self) -> None:
-        """Files have no versions to tell them by."""
-        return
 
 
 @dataclass(slots=True)

@@ -452,7 +452,7 @@ def kept_replica(
 ) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own_replica
-    version = own_replica.document.identity
+    version = own_replica.document.opened().identity
     if version is None:
         return _kept(deployment, kept, notes, remember=remember, leaving=leaving)
     waits = kept.update not in AT_ONCE

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -176,21 +176,22 @@ _BARE = re.compile(r"""\bdevice\.(attributes|capacity)(?:\[(["'])([A-Za-z_]\w*)\
 """A name without a domain: `device.attributes["architecture"]`, `device.attributes.architecture`."""
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtpe])(i?)b?", re.IGNORECASE)
-_SELECTOR_KINDS: tuple[tuple[str, Callable[[str], cel.Selector], str], ...] = (
-    ("node", cel.compile_node, "it selects node pools: write it under nodeSelector.selectors"),
-    ("cluster", cel.compile_cluster, "it selects clusters: write it under clusterSelector.cel"),
-    ("device", cel.compile_device, "it selects devices: write it under the selectors of a device request"),
-)
+_PLACES = {
+    "node": "it selects node pools: write it under nodeSelector.selectors",
+    "cluster": "it selects clusters: write it under clusterSelector.cel",
+    "device": "it selects devices: write it under the selectors of a device request",
+}
+"""Where a selector belongs, by the variable that it is over."""
 
 
 def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
     """Suggest a text for a selector that does not compile; empty where nothing near compiles."""
     source = invalid.error.source
-    for variable, compiled, text in _SELECTOR_KINDS:
-        if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
+    for variable, text in _PLACES.items():
+        if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(variable, source):
             return text
     text, meant = cel.respelt_operators(source)
-    if text and any(_compiles(compiled, text) for _, compiled, _ in _SELECTOR_KINDS):
+    if text and any(_compiles(variable, text) for variable in _PLACES):
         return meant
     return f"did you mean {corrected}?" if (corrected := unflattened(source, fleet)[1]) else ""
 
@@ -219,7 +220,7 @@ def unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
     for pattern, corrected in ((_FLAT, flat), (_BARE, bare)):
         names.clear()
         text = pattern.sub(corrected, source)
-        if names and _compiles(cel.compile_device, text):
+        if names and _compiles("device", text):
             return text, names[0]
     return "", ""
 
@@ -231,7 +232,7 @@ def respelt(source: str, read: cel.Reference, intended: cel.Reference) -> str:
     domain, name = re.escape(read.domain or ""), re.escape(read.id or "")
     key = rf"""\bdevice\.(?:attributes|capacity)\[(["']){domain}\1\]\s*(?:\.\s*{name}\b|\[(["']){name}\2\])"""
     text = re.sub(key, lambda _: written(intended), source)
-    return text if text != source and _compiles(cel.compile_device, text) else ""
+    return text if text != source and _compiles("device", text) else ""
 
 
 def with_unit(literal: str) -> str:
@@ -244,10 +245,10 @@ def with_unit(literal: str) -> str:
     return f"{number}{unit}"
 
 
-def _compiles(compiled: Callable[[str], cel.Selector], source: str) -> bool:
+def _compiles(variable: str, source: str) -> bool:
     """Tell whether a text compiles: the gate of everything that is suggested."""
     try:
-        compiled(source)
+        cel.compile_selector(variable, source)
     except cel.CompileError:
         return False
     return True

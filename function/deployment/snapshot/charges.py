@@ -154,7 +154,7 @@ class _Charges:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._quick = document.pool_charges(charge_api.read_shares)
+        self._quick = document.opened().pool_charges(charge_api.read_shares)
 
     def of(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
         """Return the shares of a pool, and who gives way. Raises ValueError where they cannot be read."""
