@@ -392,10 +392,7 @@ class InferenceCluster(Model):
             parts.append(self.spec.dialect)
         if self.overcommitted:
             parts.append(sorted(self.overcommitted))
-        if self.exceeded:
-            parts.append({"exceeded": sorted(self.exceeded)})
-        if self.awaiting:
-            parts.append({"awaiting": sorted(self.awaiting)})
+        parts += ({mark: sorted(pools)} for mark, pools in self.marked.items() if pools)
         if self.arbitrates:
             parts.append({"givesWay": sorted(self.gives_way.values())})
         return CANONICAL.encode(parts)
@@ -406,9 +403,14 @@ class InferenceCluster(Model):
         return frozenset(pool.name for pool in self.published if pool.overcommitted is True)
 
     @cached_property
-    def exceeded(self) -> frozenset[str]:
-        """The pools that hold more than can be used of them, as far as the cluster says so."""
-        return frozenset(pool.name for pool in self.published if mapping(pool.usable).get("exceeded") is True)
+    def marked(self) -> dict[Literal["exceeded", "awaiting"], frozenset[str]]:
+        """The pools that hold more than can be used of them, and more than is there yet, if it says so."""
+        usable = {pool.name: pool.usable for pool in self.published if isinstance(pool.usable, dict)}
+        exceeded, awaiting = (
+            frozenset(name for name, stated in usable.items() if stated.get(mark) is True)
+            for mark in ("exceeded", "awaiting")
+        )
+        return {"exceeded": exceeded, "awaiting": awaiting}
 
     @cached_property
     def unusable_nodes(self) -> dict[tuple[str, str], int]:
@@ -421,11 +423,6 @@ class InferenceCluster(Model):
         """Nodes that are added once they are needed, by its name and the pool's: of pools that have some."""
         growing = (pool for pool in self.published if pool.usable is not None and pool.to_come)
         return {(self.name, pool.name): pool.to_come for pool in growing}
-
-    @cached_property
-    def awaiting(self) -> frozenset[str]:
-        """The pools that hold more than is there yet, as far as the cluster says so."""
-        return frozenset(pool.name for pool in self.published if mapping(pool.usable).get("awaiting") is True)
 
     @property
     def arbitrates(self) -> bool:

@@ -21,31 +21,27 @@ as its `problem` instead of raising it, because one device must not hide the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from function.cel.library.quantity import Quantity, quantity, semver
 from function.cel.values import EvaluationError, Map, Value, is_int64
 
 ReadPath = tuple[str, ...]
-Layout: TypeAlias = "Callable[[Mapping[ReadPath, Value]], dict[str, Value]]"
-"""A function that puts the fields of a variable together from its values."""
 
 
 class Subject:
     """One subject. Equal content makes equal subjects.
 
     `values` are every single value by its path, `content` the same values as they were given, hashable.
-    `layout` puts values together to the variable's fields. `problem` is set when a value cannot be
-    converted: then every evaluation is an error. `release` is the Kubernetes release that reads the
-    selectors, where it is known.
+    `problem` is set when a value cannot be converted: then every evaluation is an error. `release` is the
+    Kubernetes release that reads the selectors, where it is known.
     """
 
-    __slots__ = ("_fields", "content", "digest", "key", "kind", "layout", "problem", "release", "values")
+    __slots__ = ("_fields", "content", "digest", "key", "kind", "problem", "release", "values")
 
     def __init__(
         self,
         kind: str,
-        layout: Layout,
         values: dict[ReadPath, Value],
         content: dict[ReadPath, Hashable],
         problem: str,
@@ -56,7 +52,6 @@ class Subject:
         `problem` says why every selector fails on it; `release` is the one of its cluster, "" for any.
         """
         self.kind = kind
-        self.layout = layout
         self.values = values
         self._fields: dict[str, Value] | None = None
         self.content = content
@@ -77,7 +72,8 @@ class Subject:
     def fields(self) -> dict[str, Value]:
         """The variable's fields, put together for the first that reads a whole one: few selectors do."""
         if self._fields is None:
-            self._fields = self.layout(self.values)
+            rules = LAYOUTS[self.kind].items()
+            self._fields = {field: put_together(field, self.values) for field, put_together in rules}
         return self._fields
 
     def lacks(self, path: ReadPath) -> EvaluationError:
@@ -90,14 +86,13 @@ class Subject:
 
     def read_by(self, release: str) -> Subject:
         """Return the same subject where another Kubernetes release reads the selectors."""
-        return Subject(self.kind, self.layout, self.values, self.content, self.problem, release)
+        return Subject(self.kind, self.values, self.content, self.problem, release)
 
     def owned(self) -> Subject:
         """Return a copy for one evaluation whose quantities may change their form (`library/quantity`)."""
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
-        copy.layout, copy._fields = self.layout, None
-        copy.key, copy.digest, copy.release = self.key, self.digest, self.release
+        copy.key, copy.digest, copy.release, copy._fields = self.key, self.digest, self.release, None
         copy.values = {path: v.copy() if type(v) is Quantity else v for path, v in self.values.items()}
         return copy
 
@@ -128,14 +123,17 @@ def _domains(field: str, values: Mapping[ReadPath, Value]) -> Map:
     return Map.of(domains, EMPTY)
 
 
-def _layout(**fields: Callable[[str, Mapping[ReadPath, Value]], Value]) -> Layout:
-    """Return what puts the fields of a variable together, each by its own rule."""
-    return lambda values: {field: made(field, values) for field, made in fields.items()}
-
-
-DEVICE = _layout(driver=_single, allowMultipleAllocations=_single, attributes=_domains, capacity=_domains)
-CLUSTER = _layout(name=_single, labels=_below, attributes=_below)
-NODE = _layout(name=_single, className=_single, attributes=_below)
+LAYOUTS: Mapping[str, Mapping[str, Callable[[str, Mapping[ReadPath, Value]], Value]]] = {
+    "device": {
+        "driver": _single,
+        "allowMultipleAllocations": _single,
+        "attributes": _domains,
+        "capacity": _domains,
+    },
+    "cluster": {"name": _single, "labels": _below, "attributes": _below},
+    "node": {"name": _single, "className": _single, "attributes": _below},
+}
+"""The fields of each variable, with the rule that puts one together from the values."""
 
 
 def bind_device(
@@ -156,7 +154,7 @@ def bind_device(
         binder.attribute(("attributes", *_qualified(name, driver)), name, attribute)
     for name, amount in sorted(capacity.items()):
         binder.capacity(("capacity", *_qualified(name, driver)), name, amount)
-    return binder.subject("device", DEVICE)
+    return binder.subject("device")
 
 
 def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[str, Any]) -> Subject:
@@ -169,7 +167,7 @@ def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[st
     for key, value in sorted(labels.items()):
         binder.put(("labels", key), str(value))
     binder.attributes(attributes)
-    return binder.subject("cluster", CLUSTER)
+    return binder.subject("cluster")
 
 
 def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> Subject:
@@ -178,7 +176,7 @@ def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> S
     binder.put(("name",), name)
     binder.put(("className",), class_name)
     binder.attributes(attributes)
-    return binder.subject("node", NODE)
+    return binder.subject("node")
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
@@ -206,9 +204,9 @@ class _Binder:
         self.values[path] = value
         self.content[path] = value
 
-    def subject(self, kind: str, layout: Layout) -> Subject:
+    def subject(self, kind: str) -> Subject:
         """Return what was put together."""
-        return Subject(kind, layout, self.values, self.content, self.problem)
+        return Subject(kind, self.values, self.content, self.problem)
 
     def attributes(self, attributes: Mapping[str, Any]) -> None:
         """Put attributes in the order of their names, so that the first problem is always the same."""

@@ -22,10 +22,10 @@ that changes with every call would be a write, and every write wakes Crossplane 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from function.api import InferenceCluster, Pool
+from function.api import Pool
 from function.api.model import conditions_of, mapping
 from function.api.text import LIMIT, counted, joined, listed, one_line
 from function.boundary import Condition, Request, Resolution, Shape, Unreadable
@@ -65,16 +65,16 @@ def _held_beyond(decision: Decision) -> Iterator[str]:
     """
     if decision.overcommitted:
         yield f"PoolOvercommitted: {listed([*map(str, decision.overcommitted)], SHOWN)}"
-    for pool, name, replicas in _marked_pools(decision, lambda cluster: cluster.exceeded):
+    for pool, name, replicas in _marked_pools(decision, "exceeded"):
         usable = f"can use {pool.nodes - pool.unusable} of {counted(pool.nodes, 'node')}"
         yield f"NodesUnusable: {name} {usable} and holds more; {replicas} may stand on nodes that are gone"
-    for pool, name, replicas in _marked_pools(decision, lambda cluster: cluster.awaiting):
+    for pool, name, replicas in _marked_pools(decision, "awaiting"):
         there = f"has {pool.nodes - pool.unusable - pool.to_come} of {counted(pool.nodes, 'node')} yet"
         yield f"NodesToCome: {name} {there} and holds more; {replicas} may wait for nodes to be added"
 
 
 def _marked_pools(
-    decision: Decision, marked: Callable[[InferenceCluster], frozenset[str]]
+    decision: Decision, mark: Literal["exceeded", "awaiting"]
 ) -> Iterator[tuple[Pool, str, str]]:
     """Yield the marked pools that kept replicas hold something of: the pool, its name, and theirs.
 
@@ -83,7 +83,7 @@ def _marked_pools(
     clusters, here = decision.inputs.fleet.clusters, defaultdict(list)
     for replica in (kept.own_replica.replica for kept in decision.kept):
         cluster = clusters.get(replica.cluster)
-        for pool in sorted(marked(cluster).intersection(replica.nodes)) if cluster else ():
+        for pool in sorted(cluster.marked[mark].intersection(replica.nodes)) if cluster else ():
             here[replica.cluster, pool].append(replica)
     for (name, pool), replicas in sorted(here.items()):
         published = clusters[name].by_name.get(pool)
