@@ -31,35 +31,35 @@ class HandlerRun(Protocol):
         """Return the answer; the same request gets the same answer."""
 
 
+def _nothing(_request: Request) -> tuple[()]:
+    """Return what a kind declares that needs nothing but itself, and its conditions beside Crossplane's."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """The handler of one kind of composite, as its room offers it."""
 
     run: HandlerRun
-    declared: Callable[[Request], tuple[Requirement, ...]]
+    declared: Callable[[Request], tuple[Requirement, ...]] = _nothing
     """What it needs of the control plane, found out without running it."""
-    condition_types: Callable[[Request], tuple[str, ...]]
+    condition_types: Callable[[Request], tuple[str, ...]] = _nothing
     """The conditions that every answer carries, an internal error included."""
-
-
-def _nothing(_request: Request) -> tuple[()]:
-    """Return what an InferenceClass declares, and which conditions it has: Ready is Crossplane's."""
-    return ()
 
 
 HANDLERS: Mapping[str, Handler] = {
     deployment.KIND: Handler(deployment.run, deployment_requirements, deployment.condition_types),
     replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
     cluster.KIND: Handler(cluster.run, cluster.declared, cluster.condition_types),
-    cluster.CLASS_KIND: Handler(cluster.run_class, declared=_nothing, condition_types=_nothing),
-    endpoint.KIND: Handler(endpoint.run, endpoint.declared, endpoint.condition_types),
+    cluster.CLASS_KIND: Handler(cluster.run_class),
+    endpoint.KIND: Handler(endpoint.run, condition_types=endpoint.condition_types),
     service.KIND: Handler(service.run, service.declared, service.condition_types),
     adapter.KIND: Handler(adapter.run, adapter.declared, adapter.condition_types),
     # A placement is data, as a class is: nothing is composed of it, and it becomes Ready.
-    adapter.PLACEMENT_KIND: Handler(cluster.run_class, declared=_nothing, condition_types=_nothing),
+    adapter.PLACEMENT_KIND: Handler(cluster.run_class),
 }
 
-OPERATION = Handler(operations.run, operations.declared, operations.condition_types)
+OPERATION = Handler(operations.run, operations.declared)
 """The step of an Operation, which has no composite."""
 
 COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS, **adapter.COSTS}

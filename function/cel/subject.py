@@ -132,8 +132,11 @@ LAYOUTS: Mapping[str, Mapping[str, Callable[[str, Mapping[ReadPath, Value]], Val
     },
     "cluster": {"name": _single, "labels": _below, "attributes": _below},
     "node": {"name": _single, "className": _single, "attributes": _below},
+    "both": {"self": _single, "oldSelf": _single},
 }
-"""The fields of each variable, with the rule that puts one together from the values."""
+"""The fields of each variable, with the rule that puts one together from the values.
+
+`both` is that of the rules of a schema (`cli.admission.structural`), bound there."""
 
 
 def bind_device(

@@ -304,11 +304,6 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     return tuple(Requirement(name, API_VERSION, of) for name, of in kinds.items())
 
 
-def condition_types(_: Request) -> tuple[str, ...]:
-    """Return none: an Operation has no composite that could have conditions."""
-    return ()
-
-
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or ModelEndpoints."""
     kind, requirements = _changed_kind(request), declared(request)

@@ -33,7 +33,6 @@ from function.boundary import (
     Desired,
     Plain,
     Request,
-    Requirement,
     Response,
     Reuse,
     text_at,
@@ -41,7 +40,7 @@ from function.boundary import (
 from function.fail_static import Doubt, as_observed, foreign
 from function.transitions import circuit_open, transitions
 
-__all__ = ["KIND", "condition_types", "declared", "run"]
+__all__ = ["KIND", "condition_types", "run"]
 
 KIND = "ModelEndpoint"
 READY = "RoutingReady"
@@ -72,11 +71,6 @@ PROTOCOL = "TCP"
 def condition_types(_request: Request) -> tuple[str, ...]:
     """Return the condition that every answer carries."""
     return (READY,)
-
-
-def declared(_request: Request) -> tuple[Requirement, ...]:
-    """Declare nothing: an endpoint needs nothing but itself."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

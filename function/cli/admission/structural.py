@@ -57,12 +57,7 @@ def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
     A rule that errs has no value, and `matched` is False: the API server refuses such an object too.
     """
     values: dict[ReadPath, Value] = {("self",): _value(value), ("oldSelf",): _value(old)}
-    return _program(rule).evaluate(Subject("both", _fields, values, {}, ""))
-
-
-def _fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    """Present both values as fields of the one variable that the dialect has."""
-    return {path[0]: value for path, value in values.items()}
+    return _program(rule).evaluate(Subject("both", values, {}, ""))
 
 
 @lru_cache
