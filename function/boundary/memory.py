@@ -105,7 +105,8 @@ class Memory:
         self._entries: OrderedDict[Hashable, Entry[Any]] = OrderedDict()
         self._shared: dict[Part, int] = {}
         """How many entries have a part."""
-        self._bytes = 0
+        self.bytes = 0
+        """The charged bytes: never more than the limit."""
         self._stamps = count()
         self.find = self._entries.get
         """Return the entry of a key, or None. A caller that uses it must mark the entry as used."""
@@ -114,11 +115,6 @@ class Memory:
     def entries(self) -> int:
         """How many objects are remembered."""
         return len(self._entries)
-
-    @property
-    def bytes(self) -> int:
-        """The charged bytes: never more than the limit."""
-        return self._bytes
 
     def put(
         self,
@@ -145,12 +141,12 @@ class Memory:
         with self._lock:
             replaced = self._entries.pop(key, None)
             self._entries[key] = entry
-            self._bytes += charge
+            self.bytes += charge
             if parts:
                 self._share(entry, frozenset(parts))
             if replaced is not None:
                 self._forget(replaced)
-            if self._bytes > self._limit:
+            if self.bytes > self._limit:
                 self._shrink()
         return entry.stamp
 
@@ -168,23 +164,23 @@ class Memory:
         for part in parts - entry.parts:
             number = self._shared.get(part, 0)
             self._shared[part] = number + 1
-            self._bytes += 0 if number else part.size
+            self.bytes += 0 if number else part.size
         for part in entry.parts - parts:
             self._shared[part] -= 1
             if not self._shared[part]:
                 del self._shared[part]
-                self._bytes -= part.size
+                self.bytes -= part.size
         entry.parts = parts
 
     def _forget(self, entry: Entry[Any]) -> None:
         """Charge an entry no longer, nor the parts that it was the last to have."""
-        self._bytes -= entry.charge
+        self.bytes -= entry.charge
         if entry.parts:
             self._share(entry, NO_PARTS)
 
     def _shrink(self) -> None:
         """Let the first in line go, or to the end, until the rest is within the limit."""
-        while self._bytes > self._limit:
+        while self.bytes > self._limit:
             key, first = self._entries.popitem(last=False)
             if first.used:
                 first.used = False

@@ -7,6 +7,7 @@ whatever a fleet holds. docs/operations.md says what to watch. Sizes are bytes, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -35,9 +36,9 @@ class LabelledCounter:
     Buys: a call adds to twenty series, most of them nothing, in a third of the time.
     """
 
-    def __init__(self, counter: Counter) -> None:
-        """Start with no series."""
-        self._counter = counter
+    def __init__(self, registry: CollectorRegistry, name: str, text: str, label: str) -> None:
+        """Register it under our prefix, with no series."""
+        self._counter = Counter(f"{PREFIX}_{name}", text, [label], registry=registry)
         self._series: dict[str, Counter] = {}
 
     def add(self, value: str, number: float) -> None:
@@ -56,7 +57,8 @@ class Metrics:
         """Start at zero."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests = self._labelled("requests", "RunFunction calls, by outcome.", "outcome")
+        labelled = partial(LabelledCounter, self.registry)
+        self._requests = labelled("requests", "RunFunction calls, by outcome.", "outcome")
         self._seconds = Histogram(
             f"{PREFIX}_request_seconds",
             "Time to answer a call, waiting for a free worker not included.",
@@ -73,20 +75,16 @@ class Metrics:
         self._placements = Counter(
             f"{PREFIX}_placements", "Replicas newly placed, over all answers.", registry=self.registry
         )
-        self._work = self._labelled("work", "Work and outcome of all answers in numbers, by what.", "what")
-        self._rejections = self._labelled("rejections", "Clusters rejected, by headline reason.", "reason")
-        self._evaluations = self._labelled(
+        self._work = labelled("work", "Work and outcome of all answers in numbers, by what.", "what")
+        self._rejections = labelled("rejections", "Clusters rejected, by headline reason.", "reason")
+        self._evaluations = labelled(
             "cel_evaluations",
             "CEL evaluations, run or known from earlier in the same call.",
             "answer",
         )
-        self._objects = self._labelled(
+        self._objects = labelled(
             "objects", "Objects read, by whether they were parsed or reused from an earlier call.", "answer"
         )
-
-    def _labelled(self, name: str, text: str, label: str) -> LabelledCounter:
-        """Return a counter with one label, registered under our prefix."""
-        return LabelledCounter(Counter(f"{PREFIX}_{name}", text, [label], registry=self.registry))
 
     def watch(self, memory: Memory) -> None:
         """Show how full the memory of parsed objects is."""

@@ -147,11 +147,8 @@ class ReceivedCall:
 
     request: Request
     message: Any
-
-    @property
-    def tag(self) -> str:
-        """Crossplane's tag of this request."""
-        return str(self.message.meta.tag)
+    tag: str
+    """Crossplane's tag of this request."""
 
     @property
     def may_carry(self) -> bool:
@@ -203,7 +200,7 @@ def decode(content: bytes) -> ReceivedCall:
         desired_status=_status(message.desired.composite.resource),
         **_notes(message.context, required),
     )
-    return ReceivedCall(request, message)
+    return ReceivedCall(request, message, str(message.meta.tag))
 
 
 def _notes(context: bytes, required: Mapping[str, Any]) -> dict[str, Any]:

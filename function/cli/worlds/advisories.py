@@ -17,7 +17,6 @@ no rule here, for `lint` runs in pipelines that it would stop.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -68,54 +67,41 @@ _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 """A variable in an argument: as Kubernetes expands it, and as a shell does."""
 
 
-@dataclass(frozen=True, slots=True)
 class EngineMember:
     """A member of an engine, with its container and where it is written."""
 
-    path: FieldPath
-    plain: dict[str, Any]
-
-    @property
-    def role(self) -> str:
-        """Its role; Standalone where none is stated."""
-        return str(self.plain.get("role") or "Standalone")
-
-    @property
-    def pods(self) -> int:
+    def __init__(self, path: FieldPath, plain: dict[str, Any]) -> None:
+        self.path, self.plain = path, plain
+        self.role = str(plain.get("role") or "Standalone")
+        nodes = mapping(plain.get("worker")).get("nodes")
+        self.pods = nodes if self.role == "Worker" and isinstance(nodes, int) else 1
         """Its pods in one copy of the engine."""
-        nodes = mapping(self.plain.get("worker")).get("nodes")
-        return nodes if self.role == "Worker" and isinstance(nodes, int) else 1
-
-    @property
-    def container(self) -> dict[str, Any]:
+        pod = mapping(mapping(plain.get("template")).get("spec"))
+        self.container: dict[str, Any] = next(iter(mappings(pod.get("containers"))), {})
         """Its container; empty where there is none."""
-        pod = mapping(mapping(self.plain.get("template")).get("spec"))
-        return next(iter(mappings(pod.get("containers"))), {})
-
-    @property
-    def field(self) -> FieldPath:
+        where = (*path, "template", "spec", "containers", 0)
+        self.field: FieldPath = (*where, "args") if self.container.get("args") else where
         """Where its arguments are written, or its container."""
-        path = (*self.path, "template", "spec", "containers", 0)
-        return (*path, "args") if self.container.get("args") else path
-
-    @property
-    def words(self) -> list[str]:
+        stated = mappings(self.container.get("env"))
+        self._variables: dict[str, str] = {
+            str(one.get("name")): one["value"] for one in stated if isinstance(one.get("value"), str)
+        }
+        """The variables of its environment whose values the manifest states."""
+        self.words = self._words()
         """The words that start the container, one by one: arguments may stand in the script of a shell."""
+        self._image = str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
+        """The last part of its image's name."""
+
+    def _words(self) -> list[str]:
+        """Split its command line, with the variables put in."""
         stated = (self.container.get(field) for field in ("command", "args"))
         given = [str(word) for words in stated if isinstance(words, list) for word in words]
-        variables = self._variables
 
         def value(match: re.Match[str]) -> str:
-            return variables.get(next(filter(None, match.groups())), match[0])
+            return self._variables.get(next(filter(None, match.groups())), match[0])
 
         expanded = (_VARIABLE.sub(value, word.replace("\\\n", " ")) for word in given)
         return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
-
-    @property
-    def _variables(self) -> dict[str, str]:
-        """The variables of its environment whose values the manifest states."""
-        stated = mappings(self.container.get("env"))
-        return {str(one.get("name")): one["value"] for one in stated if isinstance(one.get("value"), str)}
 
     @property
     def port(self) -> str:
@@ -125,11 +111,6 @@ class EngineMember:
         program = next((key for key in DEFAULT_PORTS if any(name.startswith(key) for name in names)), "")
         stated = self._variables.get("PORT", "") if program == TGI else ""
         return self.flag(("--port",)) or stated or DEFAULT_PORTS.get(program, "")
-
-    @property
-    def _image(self) -> str:
-        """The last part of its image's name."""
-        return str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
 
     @property
     def runs_vllm(self) -> bool:
