@@ -14,13 +14,11 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
-from function.cli.render.fleet_map import AdapterCard, draw, html, svg
+from function.cli.render.fleet_map import draw, html, svg
 from function.cli.worlds.inputs import FLEET, Source, read
 from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from function.cli.worlds.adapters import PlannedAdapter
 
 
@@ -74,13 +72,14 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
         )
     inputs = read(source, FLEET)
     settled_fleet = settle(inputs.world)
-    adapters: tuple[AdapterCard, ...] = ()
+    adapters: list[PlannedAdapter] = []
     if inputs.manifests["ModelAdapter"]:
         from function.cli.worlds.adapters import settled  # noqa: PLC0415 - all handlers are needed
 
         only = inputs.origin.only
         every = settled(inputs.manifests, settled_fleet)
-        adapters = _cards(one for one in every if only in ("", one.manifest.namespace))
+        listed = (one for one in every if only in ("", one.manifest.namespace))
+        adapters = sorted(listed, key=lambda adapter: adapter.title)
     picture = draw(inputs.world, settled_fleet, inputs.titles(()), adapters)
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
@@ -91,18 +90,3 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
         except OSError as error:
             raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
     end(inputs.faults, findings=False)
-
-
-def _cards(adapters: Iterable[PlannedAdapter]) -> tuple[AdapterCard, ...]:
-    """Return a card of every adapter, by name."""
-    cards = (
-        AdapterCard(
-            adapter.title,
-            adapter.total,
-            adapter.wanted,
-            adapter.forecast.response.conditions[0].message,
-            tuple((f"{adapter.manifest.namespace}/{name}", cluster) for name, cluster, _ in adapter.places),
-        )
-        for adapter in adapters
-    )
-    return tuple(sorted(cards, key=lambda card: card.name))

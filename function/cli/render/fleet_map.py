@@ -29,6 +29,8 @@ from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, re
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from function.cli.worlds.adapters import PlannedAdapter
+
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
 ELSEWHERE, NO_CLASS = "no region", "no class"
@@ -147,19 +149,6 @@ class DeploymentCard:
         return max(0, self.wanted - self.placed)
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterCard:
-    """One adapter, on replicas of the settled fleet."""
-
-    name: str
-    placed: int
-    wanted: int
-    message: str
-    """Why it is on fewer than are wanted."""
-    places: tuple[tuple[str, str], ...]
-    """Replica, as `namespace/name`, and cluster."""
-
-
 class FleetMap:
     """The whole picture. What is made of its parts is made once: every node that is drawn asks for it."""
 
@@ -169,7 +158,7 @@ class FleetMap:
         models: Sequence[DeploymentCard],
         strangers: Iterable[tuple[str, int, str]],
         notes: Sequence[str],
-        adapters: Sequence[AdapterCard] = (),
+        adapters: Sequence[PlannedAdapter] = (),
     ) -> None:
         """`strangers`: holders whose deployment was not given, their colours and why they are no more."""
         self.regions, self.models, self.notes, self.adapters = regions, models, notes, adapters
@@ -182,8 +171,8 @@ class FleetMap:
         self.loaded: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         """Adapters by cluster and replica."""
         for adapter in adapters:
-            for replica, cluster in adapter.places:
-                self.loaded[cluster][replica].append(adapter.name)
+            for name, cluster, _ in adapter.places:
+                self.loaded[cluster][f"{adapter.manifest.namespace}/{name}"].append(adapter.title)
         codes = Counter(code for card in self.cards for code in card.problems)
         self.problems = dict(codes.most_common())
         """Clusters by what is wrong with them, the most frequent first."""
@@ -327,7 +316,7 @@ def draw(
     world: World,
     settled: Simulation,
     chosen: Collection[str] = (),
-    adapters: tuple[AdapterCard, ...] = (),
+    adapters: Sequence[PlannedAdapter] = (),
 ) -> FleetMap:
     """Put the picture together from a world as it stands, and as it will stand once it has settled.
 
@@ -486,10 +475,10 @@ def svg(fleet: FleetMap) -> str:
     Nothing in it is interactive, since pages that show a picture run none of its scripts.
     """
     headings, placed, bottom = _laid_out(fleet)
-    legend: list[tuple[str, int | None, DeploymentCard | AdapterCard | None]] = [
+    legend: list[tuple[str, int | None, DeploymentCard | PlannedAdapter | None]] = [
         *((model.name, model.colour, model) for model in fleet.models),
         *((who, colour, None) for who, colour, _ in fleet.strangers),
-        *((adapter.name, None, adapter) for adapter in fleet.adapters),
+        *((adapter.title, None, adapter) for adapter in fleet.adapters),
     ]
     return (
         _environment()

@@ -186,10 +186,10 @@ def show_why_adapter(adapter: PlannedAdapter) -> None:
     """
     out, forecast = console(), adapter.forecast
     scheduled, ready = adapter.forecast.response.conditions
-    placed = f"Placed on {adapter.total} of {counted(adapter.wanted, 'replica')}"
+    placed = f"Placed on {adapter.placed} of {counted(adapter.wanted, 'replica')}"
     headline = escape(scheduled.message or placed)
     out.say(f"[bold]{escape(adapter.title)}[/bold] (adapter): {headline}")
-    if not ready.status and adapter.total:
+    if not ready.status and adapter.placed:
         show_condition(out, ready)
     if forecast.hints:
         out.print("\n[bold]What would help[/bold] (each was tried out)")

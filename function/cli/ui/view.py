@@ -103,7 +103,7 @@ def look_at(inputs: Inputs, settled: Simulation, where: str, adapters: Iterable[
     adapter_counts: dict[str, tuple[int, int]] = {}
     for adapter in sorted(adapters, key=lambda adapter: adapter.title):
         entries[f"adapter/{adapter.title}"] = _adapter(adapter)
-        adapter_counts[adapter.title] = adapter.total, adapter.wanted
+        adapter_counts[adapter.title] = adapter.placed, adapter.wanted
         places[adapter.title] = {replica: cluster for replica, cluster, _ in adapter.places}
         for replica, cluster in places[adapter.title].items():
             if f"cluster/{cluster}" in entries:
@@ -190,7 +190,7 @@ def _adapter(adapter: PlannedAdapter) -> dict[str, Any]:
     scheduled, ready = adapter.forecast.response.conditions
     if scheduled.reason == "Malformed":
         state = "refused"
-    elif adapter.total < adapter.wanted:
+    elif adapter.placed < adapter.wanted:
         state = "waiting"
     elif scheduled.reason == "Replacing":
         state = "moving"
@@ -201,7 +201,7 @@ def _adapter(adapter: PlannedAdapter) -> dict[str, Any]:
     said = ready if state in ("placing", "starting") else scheduled
     return {
         "wanted": adapter.wanted,
-        "placed": adapter.total,
+        "placed": adapter.placed,
         "ready": number(mapping(adapter.forecast.response.status.get("replicas")).get("ready"), 0),
         "state": state,
         "reason": said.reason,

@@ -47,8 +47,10 @@ class PlannedAdapter:
         """`namespace/name`."""
         self.wanted = number(manifest.spec.get("replicas"), 1)
         """How many replicas it is wanted on."""
-        self.total = number(mapping(forecast.response.status.get("replicas")).get("total"), 0)
+        self.placed = number(mapping(forecast.response.status.get("replicas")).get("total"), 0)
         """How many replicas it is on, without those that are to be replaced."""
+        self.message = forecast.response.conditions[0].message
+        """Why it is on fewer than are wanted."""
 
     @property
     def placements(self) -> list[JsonObject]:
@@ -74,7 +76,7 @@ class PlannedAdapter:
             "namespace": self.manifest.namespace,
             "name": self.manifest.name,
             "wanted": self.wanted,
-            "placed": self.total,
+            "placed": self.placed,
             "conditions": [condition.plain for condition in self.forecast.response.conditions],
             "replicas": [row.plain for row in self.forecast.verdicts],
             "hints": [{"change": text, "unlocks": more} for text, more in self.forecast.hints],
@@ -83,12 +85,11 @@ class PlannedAdapter:
     @property
     def outcome(self) -> dict[str, Any]:
         """Where it ends, as plain data for `whatif`."""
-        scheduled = self.forecast.response.conditions[0]
         return {
             "wanted": self.wanted,
-            "placed": self.total,
-            "reason": scheduled.reason,
-            "message": scheduled.message,
+            "placed": self.placed,
+            "reason": self.forecast.response.conditions[0].reason,
+            "message": self.message,
             "replicas": [{"name": name, "cluster": cluster} for name, cluster, _ in self.places],
         }
 
@@ -251,7 +252,7 @@ class AdapterDifference:
         self.leaving = [(replica, cluster) for replica, cluster in here.items() if replica not in there]
         self.arriving = [(replica, cluster) for replica, cluster in there.items() if replica not in here]
         """Replica and cluster of the places that it loses, and of those that it gets."""
-        was, now = ((end.total, end.wanted) if end else (0, 0) for end in (before, after))
+        was, now = ((end.placed, end.wanted) if end else (0, 0) for end in (before, after))
         self.counts = was, now
         """Places and how many are wanted, before and after."""
         self.changed = was != now or bool(self.leaving or self.arriving)
