@@ -178,12 +178,12 @@ class Forecast:
         return Question.of(self._decision) if self._decision else None
 
     @property
-    def overcommitted(self) -> tuple[Overcommitted, ...]:
-        """Every pool of the fleet that holds more than it has, as observed."""
+    def overcommitted(self) -> Mapping[tuple[str, str], Overcommitted]:
+        """Every pool of the fleet that holds more than it has, as observed, by its cluster and name."""
         if self._decision is None:
-            return ()
+            return {}
         ledger = self._decision.ledger
-        return tuple(ledger.overcommitment(*key) for key in ledger.overcommitted_pools())
+        return {key: ledger.overcommitment(*key) for key in ledger.overcommitted_pools()}
 
     def holders(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.cli.worlds.world import Simulation, World
-    from function.deployment.forecast import Forecast, Overcommitted
+    from function.deployment.forecast import Overcommitted
 
 
 # Find what takes overcommitted pools back to what they have: who gives way, who could move, what is left.
@@ -72,23 +72,16 @@ def relieve(world: World, settled: Simulation) -> tuple[list[Relief], World]:
     if now is None or latest is None:
         return [], settled.world
     residents, left, reliefs = movable(world), settled.world, []
-    after_moves, still = movable(left), _by_pool(latest)
-    for pool in now.overcommitted:
+    after_moves, still = movable(left), latest.overcommitted
+    for key, pool in now.overcommitted.items():
         moves: list[Move] = []
-        if (pool.cluster, pool.pool) in still:
+        if key in still:
             moves, still, left = _moved(left, pool, still, _on(after_moves, pool))
         if moves:
             after_moves = movable(left)
         yields = tuple(_yielding(settled, residents, pool))
-        holders = now.holders(pool.cluster, pool.pool)
-        rest = still.get((pool.cluster, pool.pool))
-        reliefs.append(Relief(pool, holders, yields, tuple(moves), rest))
+        reliefs.append(Relief(pool, now.holders(*key), yields, tuple(moves), still.get(key)))
     return reliefs, left
-
-
-def _by_pool(forecast: Forecast) -> Mapping[tuple[str, str], Overcommitted]:
-    """Every pool that holds more than it has in a forecast."""
-    return {(pool.cluster, pool.pool): pool for pool in forecast.overcommitted}
 
 
 def _yielding(settled: Simulation, residents: list[Resident], pool: Overcommitted) -> Iterator[str]:
@@ -133,7 +126,7 @@ def _moved(
         if places:
             moves.append(Move(resident.deployment, resident.replica.name, resident.place, places[0]))
             world = replace(after(trial, (planned,)), deployments=world.deployments)
-            still = _by_pool(planned.forecast)
+            still = planned.forecast.overcommitted
     return moves, still, world
 
 
