@@ -1,4 +1,4 @@
-"""Events on transitions only: what a handler says now, compared with the conditions that the composite has.
+"""Conditions that are False; and events, on transitions only: the conditions against those of before.
 
 An event on every call would be one every few seconds for as long as a problem lasts. A function remembers no
 call, so the comparison is with the status in the request: what the last answer made of it (Law 1). Which
@@ -14,10 +14,16 @@ from typing import NamedTuple
 
 from function.api.model import conditions_of
 from function.api.reasons import CONDITION_REASONS
+from function.api.text import one_line
 from function.boundary import Condition, Plain, Result
 
 RESPONSIVE = "Responsive"
 """Crossplane's own condition: False while its circuit breaker is open for the composite."""
+
+
+def unmet(kind: str, reason: str, message: str) -> Condition:
+    """Return a condition that is False, with its message as one line of bounded length."""
+    return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 
 class Before(NamedTuple):

@@ -26,6 +26,7 @@ from function.api.names import API_VERSION
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Desired, Document, Request, Resolution
 from function.fail_static import Doubt, as_observed
+from function.transitions import unmet
 
 # The resources.
 
@@ -116,7 +117,7 @@ def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condi
     inputs, total = decision.inputs, decision.total
     if undelivered:
         text = f"Waiting for {listed(undelivered, SHOWN)}; every placement is kept, nothing new is placed"
-        return Condition(SCHEDULED, status=False, reason="InputsUnresolved", message=one_line(text))
+        return unmet(SCHEDULED, "InputsUnresolved", text)
     head = f"Placed on {total} of {counted(inputs.wanted, 'replica')}"
     if decision.lasting < inputs.wanted:
         reason = "PartiallyScheduled" if total else "NotScheduled"
@@ -180,5 +181,5 @@ def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
         )
         text = f"{len(serving)} of {counted(total, 'replica')} serve {snapshot.adapter.name}"
         text += f"; not configured or not Ready yet: {listed(waiting, SHOWN)}"
-        return Condition(READY, status=False, reason="Configuring", message=one_line(text))
+        return unmet(READY, "Configuring", text)
     return Condition(READY, status=True, reason="Configured")

@@ -39,6 +39,7 @@ from function.cluster.publish import gateway_address, is_absent, observations
 from function.cluster.snapshot import ClusterSnapshot
 from function.cluster.usable import NOT_OBSERVED
 from function.fail_static import Doubt, as_observed, base_of, steadfast
+from function.transitions import unmet
 
 # The resources.
 
@@ -161,43 +162,38 @@ def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, An
     )
 
 
-def _false(kind: str, reason: str, message: str) -> Condition:
-    """Return a condition that is False, with its message as one line of bounded length."""
-    return Condition(kind, status=False, reason=reason, message=one_line(message))
-
-
 def cluster_ready(snapshot: ClusterSnapshot, status: dict[str, Any]) -> Condition:
     """ClusterReady: it can be read, is reached, and publishes something."""
     cluster = snapshot.cluster
     if not isinstance(cluster, DeclaredCluster):
         text = f"{cluster.message}; everything composed and published stays"
-        return _false(CLUSTER_READY, cluster.reason, text)
+        return unmet(CLUSTER_READY, cluster.reason, text)
     source = cluster.spec.cluster.source
     if source != EXISTING and "providerConfigRef" not in status:
         text = f"Source {source} needs an earlier step of the pipeline that makes the cluster; only Existing"
-        return _false(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
+        return unmet(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
     # One class that can be read is enough to be Ready: `PoolsPublished` says which others are awaited.
     if snapshot.missing and not status.get("gpuPools"):
         classes = ", ".join(sorted(snapshot.missing))
-        return _false(CLUSTER_READY, "WaitingForClasses", f"Waiting for InferenceClasses: {classes}")
+        return unmet(CLUSTER_READY, "WaitingForClasses", f"Waiting for InferenceClasses: {classes}")
     return Condition(CLUSTER_READY, status=True, reason="ClusterRunning")
 
 
 def backend_ready(snapshot: ClusterSnapshot) -> Condition:
     """BackendReady: the stack is Ready; without one, the gateway has an address."""
     if not isinstance(snapshot.cluster, DeclaredCluster):
-        return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
+        return unmet(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
     # A stack that the input no longer wants is still what serves, until it is gone.
     if snapshot.stack or snapshot.config.stack == "Modelplane":
         ready, message = snapshot.stack_ready
         if ready:
             return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
-        return _false(BACKEND_READY, "Installing", message or "The ServingStack is not Ready yet")
+        return unmet(BACKEND_READY, "Installing", message or "The ServingStack is not Ready yet")
     if gateway_address(snapshot):
         return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
     gateway = snapshot.config.gateway
     text = f"Gateway {gateway.namespace}/{gateway.name} has no address yet"
-    return _false(BACKEND_READY, "WaitingForCluster", text)
+    return unmet(BACKEND_READY, "WaitingForCluster", text)
 
 
 def reachable(snapshot: ClusterSnapshot) -> Condition:
@@ -208,8 +204,8 @@ def reachable(snapshot: ClusterSnapshot) -> Condition:
         return Condition(REACHABLE, status=True, reason="Reachable")
     failed = next((look for look in looks if look.synced is False), None)
     if failed is not None:
-        return _false(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
-    return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
+        return unmet(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
+    return unmet(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
 
 
 def pools_published(snapshot: ClusterSnapshot) -> Condition:
@@ -219,14 +215,14 @@ def pools_published(snapshot: ClusterSnapshot) -> Condition:
     """
     if not isinstance(snapshot.cluster, DeclaredCluster):
         text = "The InferenceCluster cannot be read; its pools stay published as they were"
-        return _false(PUBLISHED, "ClusterUnreadable", text)
+        return unmet(PUBLISHED, "ClusterUnreadable", text)
     missing = snapshot.missing
     if not missing:
         return Condition(PUBLISHED, status=True, reason="Published")
     first = missing[min(missing)]
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     text = f"{first.why}{more}; its pools stay published as they were"
-    return _false(PUBLISHED, first.reason, text)
+    return unmet(PUBLISHED, first.reason, text)
 
 
 def verified(request: Request, published: Mapping[str, Any]) -> Condition:
@@ -259,7 +255,7 @@ def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
     usable = snapshot.usable
     if usable is None or isinstance(usable, Doubt):
         why = usable.message if usable else "The InferenceCluster cannot be read"
-        return _false(USABLE, NOT_OBSERVED, f"{why}; every declared node counts")
+        return unmet(USABLE, NOT_OBSERVED, f"{why}; every declared node counts")
     short = [str(pool) for pool in usable if pool.nodes < pool.declared]
     doubtful = max((pool.doubtful for pool in usable), default=0)
     doubt = f"{counted(doubtful, 'node')} cannot be looked at now and count as usable" if doubtful else ""
@@ -270,4 +266,4 @@ def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
     reason = "NodesUnusable" if short else "DevicesTainted" if tainted else NOT_OBSERVED
     if not any(parts):
         return Condition(USABLE, status=True, reason="Usable")
-    return _false(USABLE, reason, ". ".join(filter(None, parts)))
+    return unmet(USABLE, reason, ". ".join(filter(None, parts)))

@@ -46,7 +46,7 @@ from function.boundary import (
 )
 from function.fail_static import Doubt, as_observed, foreign
 from function.routing.traffic import Selection, Traffic, read_traffic
-from function.transitions import circuit_open, transitions
+from function.transitions import circuit_open, transitions, unmet
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
@@ -274,14 +274,14 @@ def endpoints_resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition
     selections = snapshot.selections
     kept = "the route stays as it is" if snapshot.route is not None and not traffic.backends else ""
     if isinstance(selections, Doubt):
-        return _false(RESOLVED, selections.reason, joined(selections.message, kept))
+        return unmet(RESOLVED, selections.reason, joined(selections.message, kept))
     names = sorted({name for selection in selections for name in selection.left_out})
     others = (
         f"left out, of namespaces that allowNamespaces does not name: {listed(names, SHOWN)}" if names else ""
     )
     if not snapshot.matched:
         text = joined("No ModelEndpoints matched the configured selectors", others, kept)
-        return _false(RESOLVED, "NoEndpoints", text)
+        return unmet(RESOLVED, "NoEndpoints", text)
     beyond = listed(traffic.beyond, SHOWN)
     text = joined(
         f"Matched {snapshot.matched} endpoint(s)",
@@ -292,7 +292,7 @@ def endpoints_resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition
         kept,
     )
     if kept:
-        return _false(RESOLVED, "NoReadyEndpoint", text)
+        return unmet(RESOLVED, "NoReadyEndpoint", text)
     # Failover is what the user asked for, so the condition stays True: the reason tells.
     reason = "FailedOver" if traffic.failed_over else "Resolved"
     return Condition(RESOLVED, status=True, reason=reason, message=one_line(text))
@@ -302,26 +302,21 @@ def routing_ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     """RoutingReady: the gateway took the route, and something is behind it."""
     if snapshot.route is None:
         if snapshot.matched:
-            return _false(READY, "Configuring", "The route is not observed yet")
-        return _false(READY, WAITING, "There is no endpoint to route to")
+            return unmet(READY, "Configuring", "The route is not observed yet")
+        return unmet(READY, WAITING, "There is no endpoint to route to")
     route_status = mapping(snapshot.route.get("status"))
     refusal = next(gateway_api.rejections(route_status), "")
     if refusal:
-        return _false(READY, "RouteRejected", refusal)
+        return unmet(READY, "RouteRejected", refusal)
     gateway = snapshot.config.gateway
     if not gateway_api.is_accepted(route_status):
         text = f"Gateway {gateway.namespace}/{gateway.name} has not accepted the route yet"
-        return _false(READY, "Configuring", text)
+        return unmet(READY, "Configuring", text)
     # A route that is kept leads to backends of an earlier call: those it has, not those of this call, count.
     rules = mappings(mapping(snapshot.route.get("spec")).get("rules"))
     if not traffic.backends and not any(rule.get("backendRefs") for rule in rules):
-        return _false(READY, "Configuring", "The route has no backend yet")
+        return unmet(READY, "Configuring", "The route has no backend yet")
     return Condition(READY, status=True, reason="RouteAccepted")
-
-
-def _false(kind: str, reason: str, message: str) -> Condition:
-    """Return a condition that is False, with its message as one line of bounded length."""
-    return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:

@@ -42,7 +42,7 @@ def _reasons(tree: ast.AST) -> Iterator[str]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             continue
         given = [word.value for word in call.keywords if word.arg == "reason" and call.func.id == "Condition"]
-        if call.func.id == "_false":
+        if call.func.id == "unmet":
             given.append(call.args[1])
         if call.func.id in {"Doubt", "MissingClass"}:
             given.append(call.args[0])

@@ -19,7 +19,7 @@ from function.cli.worlds.inputs import FLEET, Source, read
 from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
-    from function.cli.worlds.adapters import PlannedAdapter
+    from function.cli.worlds.world import PlannedAdapter
 
 
 def _form(output: str) -> tuple[str, Path | None]:

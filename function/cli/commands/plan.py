@@ -23,7 +23,7 @@ from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
-    from function.cli.worlds.adapters import PlannedAdapter
+    from function.cli.worlds.world import PlannedAdapter
 
 
 def _as_data(planned: Planned) -> dict[str, Any]:

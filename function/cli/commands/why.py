@@ -26,7 +26,7 @@ from function.cli.worlds.world import Planned, plan_all
 from function.deployment.forecast import ClusterOutline, ClusterVerdict, EngineOutline, Forecast, Hint
 
 if TYPE_CHECKING:
-    from function.cli.worlds.adapters import PlannedAdapter
+    from function.cli.worlds.world import PlannedAdapter
 
 
 # Print the tree of `why`: the summary, what would help, lint, replicas, clusters down to the selector.

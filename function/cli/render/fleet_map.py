@@ -29,7 +29,7 @@ from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, re
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from function.cli.worlds.adapters import PlannedAdapter
+    from function.cli.worlds.world import PlannedAdapter
 
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")

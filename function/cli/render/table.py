@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.boundary import Condition
-    from function.cli.worlds.adapters import AdapterDifference, PlannedAdapter
+    from function.cli.worlds.adapters import AdapterDifference
     from function.cli.worlds.changes import Commands
-    from function.cli.worlds.world import Planned
+    from function.cli.worlds.world import Planned, PlannedAdapter
 
 
 def show_commands(out: Screen, commands: Commands, apply: str, revert: str) -> None:

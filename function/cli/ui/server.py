@@ -44,8 +44,7 @@ from function.cli.worlds.simulate import forecast_both, settle
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from function.cli.worlds.adapters import PlannedAdapter
-    from function.cli.worlds.world import Simulation
+    from function.cli.worlds.world import PlannedAdapter, Simulation
 
 HERE, MAP = Path(__file__).parent, Path(function.cli.render.__file__).parent
 SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"

@@ -22,9 +22,8 @@ from function.deployment.forecast import read_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.cli.worlds.adapters import PlannedAdapter
     from function.cli.worlds.inputs import Inputs
-    from function.cli.worlds.world import Planned, Simulation, World
+    from function.cli.worlds.world import Planned, PlannedAdapter, Simulation, World
 
 Entries = dict[str, Any]
 """Plain values by key: `fleet`, `cluster/use1`, `deployment/ml/chat`, `adapter/ml/support`."""

@@ -13,14 +13,21 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from function.adapter.forecast import AdapterForecast, forecast
+from function.adapter.forecast import forecast
 from function.adapter.snapshot import PLACEMENT_KEY, fleet, standing
 from function.api.adapter import PLACEMENT_KIND
-from function.api.model import mapping, number
+from function.api.model import mapping
 from function.api.ownership import turn
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import JsonObject, PlainDocument, Request, Requirement
-from function.cli.worlds.world import Planned, Simulation, identity_of, is_deleting, replicas_of
+from function.cli.worlds.world import (
+    Planned,
+    PlannedAdapter,
+    Simulation,
+    identity_of,
+    is_deleting,
+    replicas_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -32,66 +39,6 @@ ROUNDS = 20
 """Adapters that have not settled after so many rounds are taken as they are then."""
 SINCE = "1970-01-01T00:00:00Z"
 """When a replica that a plan drops is said to leave: any time will do."""
-
-
-class PlannedAdapter:
-    """One adapter, and what its handler answers."""
-
-    def __init__(
-        self, manifest: Manifest, forecast: AdapterForecast, places: Iterable[tuple[str, str, str]]
-    ) -> None:
-        self.manifest, self.forecast = manifest, forecast
-        self.places = tuple(places)
-        """Replica, cluster, and `new` or `retained`."""
-        self.title = "/".join(manifest.identity)
-        """`namespace/name`."""
-        self.wanted = number(manifest.spec.get("replicas"), 1)
-        """How many replicas it is wanted on."""
-        self.placed = number(mapping(forecast.response.status.get("replicas")).get("total"), 0)
-        """How many replicas it is on, without those that are to be replaced."""
-        self.message = forecast.response.conditions[0].message
-        """Why it is on fewer than are wanted."""
-
-    @property
-    def placements(self) -> list[JsonObject]:
-        """The placements that are desired."""
-        listed = sorted(self.forecast.response.desired.items())
-        return [desired.resource for key, desired in listed if key.startswith(PLACEMENT_KEY)]
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        replicas = [
-            {"name": name, "cluster": cluster, "action": "Placed" if action == "new" else "Retained"}
-            for name, cluster, action in self.places
-        ]
-        head = {"namespace": self.manifest.namespace, "name": self.manifest.name}
-        conditions = [condition.plain for condition in self.forecast.response.conditions]
-        return {**head, "conditions": conditions, "replicas": replicas}
-
-    @property
-    def explained(self) -> dict[str, Any]:
-        """Why it is where it is, as plain data for `why` and the live page."""
-        return {
-            "namespace": self.manifest.namespace,
-            "name": self.manifest.name,
-            "wanted": self.wanted,
-            "placed": self.placed,
-            "conditions": [condition.plain for condition in self.forecast.response.conditions],
-            "replicas": [row.plain for row in self.forecast.verdicts],
-            "hints": [{"change": text, "unlocks": more} for text, more in self.forecast.hints],
-        }
-
-    @property
-    def outcome(self) -> dict[str, Any]:
-        """Where it ends, as plain data for `whatif`."""
-        return {
-            "wanted": self.wanted,
-            "placed": self.placed,
-            "reason": self.forecast.response.conditions[0].reason,
-            "message": self.message,
-            "replicas": [{"name": name, "cluster": cluster} for name, cluster, _ in self.places],
-        }
 
 
 def adapters_of(
@@ -168,15 +115,16 @@ def placed(
         first = Request(PlainDocument(manifest.content), observed)
         required = {item.name: deliver(item) for item in (*standing(first), *fleet(first))}
         made = forecast(Request(first.composite, observed, required))
-        places = []
+        places, placements = [], []
         for key, desired in sorted(made.response.desired.items()):
             if key.startswith(PLACEMENT_KEY):
                 name = key.removeprefix(PLACEMENT_KEY)
                 cluster = clusters.get((manifest.namespace, name), "")
                 places.append((name, cluster, "retained" if key in observed else "new"))
+                placements.append(desired.resource)
                 if key not in observed:
                     held[PLACEMENT_KIND, manifest.namespace].append(desired.resource)
-        answers.append(PlannedAdapter(manifest, made, places))
+        answers.append(PlannedAdapter(manifest, made, placements, places))
     return answers
 
 

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api import Malformed, ModelReplica, SchedulerConfig, replica as replica_api
-from function.api.model import mapping, string
+from function.api.model import mapping, number, string
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
@@ -30,6 +30,8 @@ from function.deployment.forecast import Forecast, Shared, everything, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from function.adapter.forecast import AdapterForecast
 
 T = TypeVar("T")
 
@@ -89,6 +91,65 @@ class Planned:
         """The response that Crossplane would get."""
         self.title = "/".join(manifest.identity)
         """`namespace/name` of the deployment."""
+
+
+class PlannedAdapter:
+    """One adapter, and what its handler answers."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        forecast: AdapterForecast,
+        placements: list[JsonObject],
+        places: Iterable[tuple[str, str, str]],
+    ) -> None:
+        self.manifest, self.forecast, self.placements = manifest, forecast, placements
+        """The placements are those that are desired."""
+        self.places = tuple(places)
+        """Replica, cluster, and `new` or `retained`."""
+        self.title = "/".join(manifest.identity)
+        """`namespace/name`."""
+        self.wanted = number(manifest.spec.get("replicas"), 1)
+        """How many replicas it is wanted on."""
+        self.placed = number(mapping(forecast.response.status.get("replicas")).get("total"), 0)
+        """How many replicas it is on, without those that are to be replaced."""
+        self.message = forecast.response.conditions[0].message
+        """Why it is on fewer than are wanted."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        replicas = [
+            {"name": name, "cluster": cluster, "action": "Placed" if action == "new" else "Retained"}
+            for name, cluster, action in self.places
+        ]
+        head = {"namespace": self.manifest.namespace, "name": self.manifest.name}
+        conditions = [condition.plain for condition in self.forecast.response.conditions]
+        return {**head, "conditions": conditions, "replicas": replicas}
+
+    @property
+    def explained(self) -> dict[str, Any]:
+        """Why it is where it is, as plain data for `why` and the live page."""
+        return {
+            "namespace": self.manifest.namespace,
+            "name": self.manifest.name,
+            "wanted": self.wanted,
+            "placed": self.placed,
+            "conditions": [condition.plain for condition in self.forecast.response.conditions],
+            "replicas": [row.plain for row in self.forecast.verdicts],
+            "hints": [{"change": text, "unlocks": more} for text, more in self.forecast.hints],
+        }
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Where it ends, as plain data for `whatif`."""
+        return {
+            "wanted": self.wanted,
+            "placed": self.placed,
+            "reason": self.forecast.response.conditions[0].reason,
+            "message": self.message,
+            "replicas": [{"name": name, "cluster": cluster} for name, cluster, _ in self.places],
+        }
 
 
 class Simulation:

@@ -36,7 +36,7 @@ from function.scheduler import disruption, filters, headroom
 from function.scheduler.decision import Decision
 from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.scheduling_input import evacuation, suspects
-from function.transitions import conditions_before
+from function.transitions import conditions_before, unmet
 
 # The condition ReplicasUpdated: how far a staged rollout is, and which replica it waits for.
 #
@@ -276,7 +276,7 @@ def replicas_updated(decision: Decision) -> Condition:
 
 def unresolved(kind: str, why: str) -> Condition:
     """An optional condition while nothing can be said of it: doubt, so all stays as it is."""
-    return Condition(kind, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
+    return unmet(kind, "InputsUnresolved", f"Unknown: {why}")
 
 
 def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
@@ -533,14 +533,10 @@ def cache_resolved(name: str, resolution: Resolution | None, fault: str) -> Cond
             return Condition(CACHE_RESOLVED, status=True, reason="ModelCacheResolved")
         case Resolution.ABSENT:
             text = f"ModelCache {name} does not exist; nothing new is placed"
-            return Condition(
-                CACHE_RESOLVED, status=False, reason="ModelCacheNotFound", message=one_line(text)
-            )
+            return unmet(CACHE_RESOLVED, "ModelCacheNotFound", text)
         case Resolution.UNRESOLVED:
             text = f"ModelCache {name} cannot be read: {fault}" if fault else f"Waiting for ModelCache {name}"
-            return Condition(
-                CACHE_RESOLVED, status=False, reason="ModelCacheUnresolved", message=one_line(text)
-            )
+            return unmet(CACHE_RESOLVED, "ModelCacheUnresolved", text)
 
 
 def capacity_respected(decision: Decision) -> Condition:
@@ -555,7 +551,7 @@ def capacity_respected(decision: Decision) -> Condition:
     gives_way = sum(dropped.cause is Cause.Yielded for dropped in decision.dropped)
     leaving = f"{gives_way} of its replicas give{'s' * (gives_way == 1)} way" if gives_way else ""
     text = joined(listed([*map(str, decision.overcommitted)], SHOWN), leaving)
-    return Condition(CAPACITY, status=False, reason="PoolOvercommitted", message=one_line(text))
+    return unmet(CAPACITY, "PoolOvercommitted", text)
 
 
 def priority_resolved(decision: Decision) -> Condition:
@@ -568,11 +564,11 @@ def priority_resolved(decision: Decision) -> Condition:
         classes = listed(sorted(named.name for named in inputs.config.priority_classes), SHOWN)
         exist = f"the classes are {classes}" if classes else "the function's input has none"
         text = f'There is no priority class "{priority.name}" ({exist}): it counts as the lowest'
-        return Condition(PRIORITY, status=False, reason="PriorityClassUnknown", message=one_line(text))
+        return unmet(PRIORITY, "PriorityClassUnknown", text)
     if not priority.allowed:
         where = f"namespace {inputs.deployment.namespace}"
         text = f'Priority class "{priority.name}" is not for {where}: it counts as the lowest'
-        return Condition(PRIORITY, status=False, reason="PriorityClassForbidden", message=one_line(text))
+        return unmet(PRIORITY, "PriorityClassForbidden", text)
     text = f"{priority.name}, value {priority.value}" if priority.name else "No class, which is the lowest"
     return Condition(PRIORITY, status=True, reason="PriorityResolved", message=one_line(text))
 
