@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from function.api.model import condition_of, conditions_of, mapping, number, string
-from function.boundary import Document, Plain, Shape, Unreadable
+from function.api.model import condition_of, conditions_of, mapping, number, plain_of, string
+from function.boundary import Document, Plain, Shape
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 KIND = "Object"
@@ -230,10 +230,7 @@ def read_briefly(document: Document) -> ObservedObject:
 
 def _read(document: Document, shape: Shape) -> ObservedObject:
     """Read an Object as far as it can be. What is not certain of it is left out: doubt removes nothing."""
-    try:
-        plain = document.project(shape)
-    except Unreadable:
-        return ObservedObject()
+    plain = plain_of(document, shape)
     metadata = mapping(plain.get("metadata"))
     name = string(metadata.get("name"))
     if string(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:

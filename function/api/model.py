@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from function.api.fault import Fault, Malformed, faults_of, shown, shown_type
-from function.boundary import Document, Unreadable
+from function.boundary import Document, Shape, Unreadable
 
 Effect = Literal["NoSchedule", "NoExecute"]
 ClaimKind = Literal["DRA", "Synthetic"]
@@ -269,10 +269,10 @@ def condition_of(status: Mapping[str, Any], kind: str) -> tuple[bool | None, str
     return worst or (None, "")
 
 
-def plain_of(document: Document) -> dict[str, Any]:
-    """Return an object, empty where it cannot be decoded: for what is doubt to its reader anyway."""
+def plain_of(document: Document, shape: Shape | None = None) -> dict[str, Any]:
+    """Return an object, cut down to a shape; empty where it cannot be decoded: doubt to its reader anyway."""
     try:
-        return document.plain()
+        return document.plain() if shape is None else document.project(shape)
     except Unreadable:
         return {}
 

@@ -22,7 +22,7 @@ from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL, PREEMPTING_LABEL
-from function.boundary import Plain, Request, Requirement, Resolution, Reuse, Unreadable, text_at
+from function.boundary import Plain, Request, Requirement, Resolution, Reuse, text_at
 from function.cluster.classes import attributes_of, devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, members, provider_config_name
 from function.cluster.usable import ObservedPool, usable_nodes
@@ -87,10 +87,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
 
 def class_names(request: Request) -> list[str]:
     """Return the classes that the cluster's pools name, as far as they can be read."""
-    try:
-        plain = request.composite.project({"spec": {"nodePools": {"className": None}}})
-    except Unreadable:
-        return []
+    plain = plain_of(request.composite, {"spec": {"nodePools": {"className": None}}})
     names = (pool.get("className") for pool in mappings(mapping(plain.get("spec")).get("nodePools")))
     return sorted({name for name in names if isinstance(name, str) and name})
 

@@ -39,7 +39,6 @@ from function.boundary import (
     Resolution,
     Reuse,
     Shape,
-    Unreadable,
     text_at,
 )
 from function.boundary.memory import Memo
@@ -136,10 +135,7 @@ _SLICES: Memo[str, Shape] = Memo(_slice, 64)
 def _read(document: Document, shape: Shape, read: Callable[[JsonObject], T]) -> Sighting[T]:
     """Read one Object of a collection. What cannot be read was never read."""
     seen: Shape = {"conditions": _CONDITIONS, "atProvider": {"manifest": shape}}
-    try:
-        plain = document.project({"metadata": {"deletionTimestamp": None}, "status": seen})
-    except Unreadable:
-        return Sighting(None, gone=False, current=False)
+    plain = plain_of(document, {"metadata": {"deletionTimestamp": None}, "status": seen})
     status = mapping(plain.get("status"))
     manifest = mapping(status.get("atProvider")).get("manifest")
     synced, message = condition_of(status, "Synced")

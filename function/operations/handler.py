@@ -28,7 +28,7 @@ from functools import reduce
 from operator import and_, itemgetter
 from typing import Any, TypeVar
 
-from function.api.model import condition_of, mapping, string
+from function.api.model import condition_of, mapping, plain_of, string
 from function.api.names import API_VERSION, RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.routing import read_endpoint
@@ -43,7 +43,6 @@ from function.boundary import (
     Result,
     Reuse,
     Shape,
-    Unreadable,
     text_at,
 )
 from function.deployment.snapshot.charges import read_cluster
@@ -163,7 +162,7 @@ def read_state(request: Request, reuse: Reuse) -> FleetState:
 
 def _deployment(document: Document) -> Deployment:
     """Read what decides whether a deployment is concerned; one that says nothing counts as short."""
-    plain = _projected(document, _DEPLOYMENT)
+    plain = plain_of(document, _DEPLOYMENT)
     metadata, status = mapping(plain.get("metadata")), mapping(plain.get("status"))
     wanted, total = mapping(plain.get("spec")).get("replicas"), mapping(status.get("replicas")).get("total")
     scheduled, _ = condition_of(status, "ReplicasScheduled")
@@ -180,7 +179,7 @@ def _deployment(document: Document) -> Deployment:
 
 def _replica(document: Document) -> OwnedReplica:
     """Read whose a replica is, and where."""
-    plain = _projected(document, _REPLICA)
+    plain = plain_of(document, _REPLICA)
     metadata = mapping(plain.get("metadata"))
     return OwnedReplica(
         namespace=string(metadata.get("namespace")),
@@ -189,14 +188,6 @@ def _replica(document: Document) -> OwnedReplica:
         deployment=string(mapping(metadata.get("labels")).get(DEPLOYMENT_LABEL)),
         cluster=string(mapping(plain.get("spec")).get("clusterName")),
     )
-
-
-def _projected(document: Document, shape: Shape) -> dict[str, Any]:
-    """Return the fields of a shape, none of an object that cannot be decoded: asking is never wrong."""
-    try:
-        return document.project(shape)
-    except Unreadable:
-        return {}
 
 
 SERVICES, ENDPOINTS = "services", "endpoints"
@@ -259,7 +250,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         except ValueError:
             # Nothing is known of it but that it changed: its version stands for what a route may say.
             fact += f" unreadable {text_at(document, 'metadata', 'resourceVersion')}"
-        labels = mapping(mapping(_projected(document, _LABELS).get("metadata")).get("labels"))
+        labels = mapping(mapping(plain_of(document, _LABELS).get("metadata")).get("labels"))
         facts.append((labels, fact))
     endpoint_facts = _EndpointFacts(facts)
     tokens = {}
@@ -268,7 +259,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         requested = text_at(document, "metadata", "annotations", RECONCILE_ANNOTATION)
         if not uid or text_at(document, "metadata", "deletionTimestamp"):
             continue
-        groups = mapping(_projected(document, _SELECTORS).get("spec")).get("endpoints")
+        groups = mapping(plain_of(document, _SELECTORS).get("spec")).get("endpoints")
         selected = []
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
             # Of whatever namespace the endpoint is: a service that is asked in vain costs a call.

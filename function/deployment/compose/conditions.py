@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from function.api import Pool
-from function.api.model import conditions_of, mapping
+from function.api.model import conditions_of, mapping, plain_of
 from function.api.text import LIMIT, counted, joined, listed, one_line
 from function.boundary import Condition, Request, Resolution, Shape, Unreadable
 from function.deployment.explain.lint import advice
@@ -323,15 +323,10 @@ def _blocks(decision: Decision) -> Iterator[str]:
 
 def own_words(kept: Kept) -> str:
     """Return a replica's own explanation of why it is not in service: `ModelStarting: pulling the image`."""
-    try:
-        status = mapping(
-            kept.own_replica.document.project({"status": {"conditions": _CONDITION}}).get("status")
-        )
-    except Unreadable:
-        return ""
+    plain = plain_of(kept.own_replica.document, {"status": {"conditions": _CONDITION}})
     reports = {
         condition.get("type"): condition
-        for condition in conditions_of(status)
+        for condition in conditions_of(mapping(plain.get("status")))
         if condition.get("status") == "False"
     }
     first = next((reports[kind] for kind in _TELLING if kind in reports), {})
@@ -573,21 +568,17 @@ def priority_resolved(decision: Decision) -> Condition:
     return Condition(PRIORITY, status=True, reason="PriorityResolved", message=one_line(text))
 
 
+_TYPES: Shape = {"status": {"conditions": {"type": None}}}
+
+
 def tells_priority(request: Request) -> bool:
     """Tell whether PriorityResolved is returned: where there are classes, or one is named, and ever after."""
     stated = request.input or {}
     defaults = mapping(mapping(stated.get("defaults")).get("placement"))
     if stated.get("priorityClasses") or defaults.get("priorityClassName"):
         return True
-    try:
-        composite = request.composite.project(
-            {
-                "spec": {"placement": {"priorityClassName": None}},
-                "status": {"conditions": {"type": None}},
-            }
-        )
-    except Unreadable:
-        return False
+    shape: Shape = {"spec": {"placement": {"priorityClassName": None}}, **_TYPES}
+    composite = plain_of(request.composite, shape)
     named = mapping(mapping(composite.get("spec")).get("placement")).get("priorityClassName")
     return bool(named) or PRIORITY in conditions_before(mapping(composite.get("status")))
 
@@ -600,10 +591,7 @@ def tells_capacity(request: Request) -> bool:
     """
     if coordinated(request) or published(request) or (request.input or {}).get("overcommit") == "Yield":
         return True
-    try:
-        composite = request.composite.project({"status": {"conditions": {"type": None}}})
-    except Unreadable:
-        return False
+    composite = plain_of(request.composite, _TYPES)
     return CAPACITY in conditions_before(mapping(composite.get("status")))
 
 
@@ -611,9 +599,7 @@ def tells_rollout(request: Request) -> bool:
     """Tell if ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
     defaults = mapping(mapping((request.input or {}).get("defaults")).get("placement"))
     try:
-        composite = request.composite.project(
-            {"spec": {"placement": {"rollout": None}}, "status": {"conditions": {"type": None}}}
-        )
+        composite = request.composite.project({"spec": {"placement": {"rollout": None}}, **_TYPES})
     except Unreadable:
         return False
     stated = mapping(mapping(composite.get("spec")).get("placement"))
