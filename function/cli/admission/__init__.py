@@ -44,22 +44,17 @@ class Finding:
     @property
     def field(self) -> str:
         """The field as users write it: `spec.engines[1].copies`."""
-        return _written(self.path)
+        return self.fields[0]
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Every field that it explains."""
-        return (self.field, _written(self.missing)) if self.missing else (self.field,)
+        """Every field that it explains, as users write them."""
+        from function.api.fault import path_of  # noqa: PLC0415 - a completion finds nothing, and is quick
+
+        return tuple(path_of(path) for path in ((self.path, self.missing) if self.missing else (self.path,)))
 
     def __str__(self) -> str:
         """`spec.engines[1].copies: expected a whole number, found "two"; did you mean 2?`."""
         value_text = f", found {self.value}" if self.value else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.field or 'object'}: {self.message}{value_text}{hint}"
-
-
-def _written(path: FieldPath) -> str:
-    """Write a path as users do: `spec.engines[1].copies`."""
-    from function.api.fault import path_of  # noqa: PLC0415 - a completion finds nothing, and is quick
-
-    return path_of(path)
