@@ -11,7 +11,6 @@ reader that leaves (`| head`) ends the output and not the program.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -137,9 +136,6 @@ def _completer(where: str, *arguments: str) -> Any:
 
 BAD_INPUT = 1
 """Exit code where the command line or a file cannot be read."""
-SELDOM = (100_000, 20, 50)
-"""Thresholds of the collector: what a command parses lives until it ends, has no cycles, and is not to be
-walked through over and over."""
 INTERRUPTED = 130
 """Exit code of a program that ctrl-c ended, as shells have it: 128 and the number of SIGINT."""
 
@@ -240,10 +236,9 @@ class Group(click.Group):
         The standard streams are replaced for as long as the program runs, and put back for whoever called
         it. A full disk is reported at the end, with the exit code of bad input.
         """
-        streams, thresholds = (sys.stdout, sys.stderr), gc.get_threshold()
+        streams = sys.stdout, sys.stderr
         out, errors = map(Patient, streams)
         sys.stdout, sys.stderr = out, errors
-        gc.set_threshold(*SELDOM)
         try:
             return super().main(*args, **more)
         finally:
@@ -252,7 +247,6 @@ class Group(click.Group):
                 errors.write(f"error: standard output: {out.fault}\n")
             errors.flush()
             sys.stdout, sys.stderr = streams
-            gc.set_threshold(*thresholds)
             if out.fault:
                 raise SystemExit(BAD_INPUT)
 
