@@ -16,6 +16,8 @@ from rich.progress import Progress
 
 from function.api import replica as replica_api
 from function.cli.group import Patient
+from function.cli.render import fleet_map
+from function.cli.sizing import manifest
 from function.cli.worlds import inputs, manifests, world
 from function.cli.worlds.parsing import parse_documents
 from function.scheduler.engine_options import EngineOption
@@ -52,12 +54,21 @@ def test_a_replica_is_parsed_once_and_not_for_every_deployment(
 
     monkeypatch.setattr(world, "replica_api", SimpleNamespace(parse=parse))
     monkeypatch.setattr(inputs, "replica_api", SimpleNamespace(parse=parse))
+    monkeypatch.setattr(fleet_map, "parse_replica", parse)
     fleet = write(tmp_path / "fleet.yaml", _fleet())
     for words in (["plan"], ["why", "model-5"], ["map", "-o", "svg"], ["headroom"]):
         parsed.clear()
         run(*words, fleet)
         assert len(parsed) >= DEPLOYMENTS, words
         assert set(parsed.values()) == {1}, words
+
+
+def test_size_presents_the_fleet_once_for_all_splits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    presented: list[world.World] = []
+    of_world = manifest.Presented  # type: ignore[attr-defined]
+    monkeypatch.setattr(manifest, "Presented", lambda of: presented.append(of) or of_world(of))
+    answer = run("size", "kimi-k2", write(tmp_path / "fleet.yaml", _fleet()), "-o", "json").data
+    assert len(answer["splits"]) > 1 == len(presented)
 
 
 def test_a_ledger_is_copied_without_the_replicas_in_it(
@@ -113,9 +124,9 @@ def test_where_nothing_is_missing_no_cluster_is_looked_at(
         StateGate, "reject", lambda gate, cluster: asked.append(cluster.name) or real(gate, cluster)
     )
     settled = _fleet()
-    for manifest in settled:
-        if manifest["kind"] == "ModelDeployment":
-            manifest["spec"] |= {"replicas": 1}
+    for item in settled:
+        if item["kind"] == "ModelDeployment":
+            item["spec"] |= {"replicas": 1}
     run("plan", write(tmp_path / "settled.yaml", settled))
     assert asked == []
     run("plan", write(tmp_path / "short.yaml", _fleet()))

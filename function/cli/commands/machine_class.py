@@ -74,7 +74,7 @@ def describe_class(
         content = entry(what[0])
         made_from = re.sub(r"[/._]", "-", what[0]).lower()
         emit(output, _class(name or made_from, content["spec"]))
-        click.echo(f"revision {content['revision']}; {content['source']}", err=True)
+        console(stderr=True).say(f"revision {content['revision']}; {content['source']}", markup=False)
         end((), findings=False)
     _refuse_slip(what)
     from function.cli.worlds.derive import slices_of  # noqa: PLC0415 - as above

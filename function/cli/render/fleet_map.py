@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from function.api import InferenceCluster, Malformed, ModelReplica, Pool
+from function.api import InferenceCluster, ModelReplica, Pool
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import counted, printable, track
 from function.cli.worlds.derive import folded
 from function.cli.worlds.world import Planned, Simulation, World, identity_of
-from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, rejection_phrase
+from function.deployment.forecast import NO_PRICE, Forecast, Price, Question, read_cluster, rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -204,7 +204,7 @@ def tracked_replicas(before: World, after: World) -> Iterator[tuple[ModelReplica
     """Every replica with its state: those that stay, that leave, and that are new once all has settled."""
     now, then = ({identity_of(content): content for content in world.replicas} for world in (before, after))
     for identity, content in {**now, **then}.items():
-        replica = parse_replica(PlainDocument(content))
+        replica = before.memo.parsed(PlainDocument(content), parse_replica)
         stays = identity in then and not replica.deleting
         yield replica, "leaving" if not stays else "running" if identity in now else "new"
 
@@ -302,10 +302,11 @@ def _regions(world: World, shares: Shares) -> tuple[tuple[str, tuple[ClusterCard
     """The clusters of every region by name; those without a region come last."""
     grouped: dict[str, list[ClusterCard]] = defaultdict(list)
     for content in world.clusters:
-        try:
-            card = _card(InferenceCluster.parse(content), shares)
-        except Malformed as error:
-            note = Note("Unreadable", f"unreadable: {error}")
+        read = world.memo.parsed(PlainDocument(content), read_cluster)
+        if isinstance(read, InferenceCluster):
+            card = _card(read, shares)
+        else:
+            note = Note("Unreadable", f"unreadable: {read.fault}")
             card = ClusterCard(str(content["metadata"]["name"]), (note,), ())
         grouped[card.region].append(card)
     order = sorted(grouped, key=lambda region: (region == ELSEWHERE, region))

@@ -269,13 +269,18 @@ class SizedFleet:
         # One that cannot be read takes nothing new, and was named when the fleet was read.
         return [pool for cluster in read if isinstance(cluster, InferenceCluster) for pool in cluster.pools]
 
+    @cached_property
+    def _presented(self) -> Presented:
+        """The fleet as Crossplane would present it: equal for every split, as no trial places anything."""
+        return Presented(self.world)
+
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput.
 
         The scheduler is asked about a deployment that wants no replica. So a full pool is in the answer as
         well, with no replica now.
         """
-        request = Presented(self.world).request(_trial(need, drivers))
+        request, memo = self._presented.request(_trial(need, drivers)), self.world.memo
         fits = [
             PoolFit(
                 fit.cluster,
@@ -285,7 +290,7 @@ class SizedFleet:
                 gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
-            for fit in forecast(request, reuse=self.world.memo).fitting_pools()
+            for fit in forecast(request, reuse=memo, shared=memo.shared).fitting_pools()
         ]
         return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
 

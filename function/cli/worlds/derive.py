@@ -227,7 +227,7 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
 
 
 def arbitrated(
-    clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]
+    clusters: list[dict[str, Any]], replicas: Iterable[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], set[str] | None]:
     """Return the clusters with who gives way on those that arbitrate, and those on which nobody has to.
 

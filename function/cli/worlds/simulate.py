@@ -87,9 +87,10 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
         remaining = (changed.get(_key(before), before) for before in objects if not is_deleting(before))
         stand[kind] = [now for now in remaining if now is not None]
         stand[kind] += [resource for resource in made if resource["kind"] == kind]
-    replicas = [_with_uid(replica) for replica in stand["ModelReplica"]]
-    clusters, calm = arbitrated(world.clusters, replicas)
-    replicas = [_served(one, calm) for one in (stand["ModelReplica"] if calm is None else replicas)]
+    replicas = stand["ModelReplica"]
+    clusters, calm = arbitrated(world.clusters, map(_with_uid, replicas))
+    if calm is not None:
+        replicas = [_served(_with_uid(replica), calm) for replica in replicas]
     return replace(world, clusters=clusters, replicas=replicas, endpoints=stand["ModelEndpoint"])
 
 
@@ -99,11 +100,11 @@ def _with_uid(replica: JsonObject) -> JsonObject:
     return {**replica, "metadata": {"uid": "/".join(identity_of(replica)), **metadata}}
 
 
-def _served(replica: JsonObject, calm: set[str] | None) -> JsonObject:
+def _served(replica: JsonObject, calm: set[str]) -> JsonObject:
     """A replica that preempts, Ready once nobody has to give way on its cluster any more."""
     preempts = PREEMPTING_LABEL in mapping(mapping(replica.get("metadata")).get("labels"))
     waits = preempts and "status" not in replica
-    at_rest = replica["spec"].get("clusterName") in (calm or ())
+    at_rest = replica["spec"].get("clusterName") in calm
     return {**replica, "status": READY} if waits and at_rest else replica
 
 
