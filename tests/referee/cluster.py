@@ -226,10 +226,24 @@ class Seen(threading.Thread):
                 return said or [f"{len(pods)} of {expected} pods"]
             time.sleep(0.1)
 
-    def rolled(self, replicas: Sequence[Plain], limit: float = 120) -> bool:
-        """Wait until every pod of some replicas has the image that its replica asks for, and a node."""
+    def rolled(self, replicas: Sequence[Plain], grace: float = 120) -> bool:
+        """Wait until every pod of some replicas has the image that its replica asks for, and a node.
+
+        False once nothing of them has changed for so long: on a busy machine a rollout takes any time.
+        """
         self.fresh()
-        return wait(lambda: all(map(self._rolled, replicas)), limit)
+        since, before = time.monotonic(), self._running(replicas)
+        while not all(map(self._rolled, replicas)):
+            if (running := self._running(replicas)) != before:
+                since, before = time.monotonic(), running
+            if time.monotonic() > since + grace:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def _running(self, replicas: Sequence[Plain]) -> list[str]:
+        pods = [pod for replica in replicas for pod in self.of(replica["metadata"]["name"])]
+        return sorted(f"{pod['metadata']['uid']} {pod['spec'].get('nodeName')}" for pod in pods)
 
     def _rolled(self, replica: Plain) -> bool:
         members = [member for engine in replica["spec"]["engines"] for member in engine["members"]]
