@@ -115,7 +115,7 @@ class Leaving(Generic[T]):
         """Take the replicas, each with its rank, and the clusters of all that count."""
         self._load = Counter(clusters)
         self._queues: dict[tuple[Rank, str], list[tuple[int, T]]] = defaultdict(list)
-        for rank, own_replica, item in reversed(list(ranked)):
+        for rank, own_replica, item in ranked:
             index = own_replica.identity.index if own_replica.identity else -1
             self._queues[rank, own_replica.cluster].append((index, item))
         names = sorted({cluster for _, cluster in self._queues}, reverse=True)

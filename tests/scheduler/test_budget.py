@@ -16,6 +16,7 @@ from function.scheduler.ledger import NodeCapacity
 from function.scheduler.search import search
 from tests.support import build
 from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
+from tests.support.coordinated import EARLY, ORDER, called
 from tests.support.drive import run
 from tests.support.preempting import ON, of, running
 from tests.support.scarce import decide
@@ -217,6 +218,25 @@ def test_earlier_deployments_leave_half_of_what_is_left() -> None:
     second = whole.portion()
     second.turn("a")
     assert second.open().steps == 2_000 + ALLOWANCE
+
+
+@pytest.mark.parametrize(
+    ("config", "left", "reason"),
+    [
+        ({}, 1_000, "alone it may draw on all, and a search takes no more than 10,000 steps"),
+        (ORDER, 2_500, "in the common order the first draws on half, and ours on half of what is left"),
+    ],
+)
+def test_what_the_passes_of_earlier_deployments_take_is_taken_from_the_call(
+    config: Plain, left: int, reason: str
+) -> None:
+    mine = called("mine", engines=sized(*HARD))
+    first = called("first", created=EARLY, engines=sized(*HARD))
+    more = {"all-deployments": [first, mine], "all-caches": []}
+    given = {**config, "searchBudget": 10_000}
+    budget = run(World(mine, [hard("a")], [], input=given, more=more)).decision.budget
+    budget.turn("a")
+    assert budget.open().steps == left + ALLOWANCE, reason
 
 
 def test_resolving_requests_on_devices_draws_on_the_same_budget() -> None:

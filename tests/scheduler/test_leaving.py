@@ -9,7 +9,7 @@ import pytest
 
 from function.scheduler.disruption import Leaving
 from tests.support import build
-from tests.support.cases import ask, clusters
+from tests.support.cases import ask, clusters, pools_of, sized
 from tests.support.coordinated import EARLY, called, coordinated
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -380,3 +380,14 @@ def test_what_an_earlier_deployment_gives_up_is_charged_once_until_it_is_gone(
     fleet = clusters(a={"nodes": a, "accounting": accounting}, b={"nodes": b, "accounting": accounting})
     answer = coordinated(mine, [earlier, mine], fleet, listed=[old])
     assert len(answer.replicas) == places, reason
+
+
+def test_what_an_earlier_deployment_leaves_on_another_pool_is_all_that_is_charged_there() -> None:
+    """It grows from the first pool to the second of its cluster; the node next to what it leaves is ours."""
+    before, mine = called("earlier", created=EARLY), called("mine")
+    grown = called("earlier", created=EARLY, engines=[{**sized(3)[0], "name": "other"}])
+    old = build.replica(before, "a", 0, pools="p0", ready=True)
+    for nodes, places in ((2, 1), (1, 0)):
+        fleet = clusters(a={"pools": pools_of(nodes, 3)})
+        answer = coordinated(mine, [grown, mine], fleet, listed=[old])
+        assert len(answer.replicas) == places, nodes

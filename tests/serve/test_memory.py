@@ -16,7 +16,7 @@ import structlog
 from bench.encode import Requests
 from bench.fleets import Size, churn, cluster, fleet, stranger
 from function import wire
-from function.boundary.memory import Memory
+from function.boundary.memory import Memo, Memory
 from function.cel import compile_device
 from function.cel.checker.state import DEVICE
 from function.cel.selector import compiled
@@ -95,6 +95,20 @@ class Changing:
     def _alive(self) -> set[int]:
         fleet = self._fleet
         return {id(one_cluster) for one_cluster in (*fleet.clusters, *fleet.replicas, fleet.deployment)}
+
+
+def test_a_value_is_computed_once_for_a_key_and_so_many_are_kept() -> None:
+    """`None` is a value like any other. The one that came first goes."""
+    computed: list[str] = []
+
+    def compute(subject: str) -> str | None:
+        computed.append(subject)
+        return subject or None
+
+    memo = Memo(compute, most=2)
+    for subject in ("a", "", "a", "", "b", "b", "", "a"):
+        assert memo.of(f"key of {subject}", subject) == (subject or None)
+    assert computed == ["a", "", "b", "a"]
 
 
 def taken(changing: Changing, number: int) -> Iterator[list[bytes]]:
