@@ -109,7 +109,7 @@ class _Part(NamedTuple):
 
 
 class _Team(NamedTuple):
-    """What a namespace is under."""
+    """The quotas that count a namespace, and those that guarantee it a part."""
 
     quotas: list[Quota]
     guarantees: list[Quota]
