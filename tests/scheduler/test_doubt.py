@@ -260,3 +260,26 @@ def test_a_replica_whose_spec_cannot_be_read_is_kept_as_it_is() -> None:
     own_replica["spec"]["engines"] = 3
     [replica] = decide(World(ask(), [one("a", 1)], [own_replica], build.observed(own_replica))).kept
     assert (replica.shape, replica.mismatch, replica.doubt) == (None, None, "the replica cannot be read")
+
+
+DRAINED = one("a", 2, taints=[build.taint("x", "NoExecute")])
+
+
+@pytest.mark.parametrize(
+    ("fleet", "elsewhere", "listed", "left", "reason"),
+    [
+        ([one("b", 2)], False, True, 0, "its cluster is gone"),
+        ([one("b", 2)], True, True, 1, "its key says a cluster that is gone, its spec one that is there"),
+        ([DRAINED, one("b", 2)], False, True, 0, "its cluster drains"),
+        ([DRAINED, one("b", 2)], True, True, 1, "its key says a cluster that drains, its spec another one"),
+        ([DRAINED, one("b", 2)], False, False, 1, "its cluster drains, and the replicas are not delivered"),
+    ],
+)
+def test_what_befalls_a_cluster_takes_only_what_is_sure_to_run_there(
+    fleet: list[Plain], left: int, reason: str, *, elsewhere: bool, listed: bool
+) -> None:
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    own_replica["spec"]["clusterName"] = "b" if elsewhere else "a"
+    replicas = [own_replica] if listed else None
+    decision = decide(World(ask(), fleet, replicas, build.observed(own_replica)))
+    assert [replica.own_replica.key for replica in decision.kept] == ["replica-a-0"] * left, reason

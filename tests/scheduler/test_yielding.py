@@ -1,4 +1,7 @@
-"""Who gives way in overcommitted pools: all that are too many, at once, and for every instance the same."""
+"""Who gives way in overcommitted pools: all that are too many, at once, and for every instance the same.
+
+Then where the places are that they get instead, each in its turn.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ from function.api.replica import parse
 from function.boundary import PlainDocument
 from function.scheduler.ledger import Ledger, yielding
 from tests.support import build, scale
+from tests.support.cases import clusters, pools_of
+from tests.support.coordinated import EARLY, LATE, called
+from tests.support.drive import run
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -181,3 +188,47 @@ def check(seed: int) -> None:
     shuffled = random.Random(seed).sample(standing, len(standing))
     assert [item.replica for item in yielding(ledger(sizes, shuffled))] == leaving, "the order of the list"
     assert not yielding(ledger(sizes, staying)), "one pass is enough"
+
+
+# Where those go that give way before ours
+
+
+FIRST, OTHER, MINE = called("first", created=EARLY), called("other"), called("mine", created=LATE)
+
+
+def standing_on(parent: Plain, cluster: str, index: int = 0, minute: int = 0, **more: Any) -> Plain:
+    """A replica on the first pool of a cluster, created in a minute."""
+    made = build.replica(parent, cluster, index, pools="p0", **more)
+    made["metadata"]["creationTimestamp"] = f"2026-03-01T08:{minute:02}:00Z"
+    return made
+
+
+ON_B = standing_on(OTHER, "b", 1)
+LEAVES_B = standing_on(OTHER, "b", 1, terminating=True)
+STRANGER = standing_on(called("third"), "b", 1)
+
+
+@pytest.mark.parametrize(
+    ("standing", "fleet", "coordination", "on", "reason"),
+    [
+        ([], {"b": 1, "c": 1}, "None", "c", "the other takes b, the first by name"),
+        ([ON_B], {"b": 2, "c": 1}, "None", "b", "it has one on b, so it takes c"),
+        ([LEAVES_B], {"b": 2, "c": 1}, "None", "c", "one that is being deleted does not count"),
+        ([STRANGER], {"b": 2, "c": 1}, "None", "c", "nor does one of another deployment"),
+        ([ON_B], {"b": 2}, "None", "b", "where it leaves it has none, so it takes the other pool there"),
+        ([], {"b": 1}, "None", "z", "nor has it less than none there, so it takes b"),
+        ([], {"b": 1, "c": 1}, "GlobalOrder", "c", "its own pass takes b for it, and nothing else does"),
+    ],
+)
+def test_one_that_gives_way_before_ours_gets_its_place_by_the_rules_of_its_deployment(
+    standing: list[Plain], fleet: dict[str, int], coordination: str, on: str, reason: str
+) -> None:
+    """Three stand on a node of cluster z. One was Ready; the other's goes, and then ours."""
+    ours = standing_on(MINE, "z", minute=2)
+    listed = [standing_on(FIRST, "z", ready=True), standing_on(OTHER, "z", minute=1), ours, *standing]
+    crowded = 1 if "c" in fleet else {"pools": pools_of(1, 1)}
+    given = {"overcommit": "Yield", "coordination": coordination}
+    more = {"all-deployments": [FIRST, OTHER, MINE], "all-caches": []}
+    fleet_now = clusters(z=crowded, **fleet)
+    answer = run(World(MINE, fleet_now, listed, build.observed(ours), input=given, more=more))
+    assert [replica["spec"]["clusterName"] for replica in answer.replicas.values()] == [on], reason
