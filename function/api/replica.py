@@ -32,7 +32,13 @@ ALTERNATIVE_LABEL = "modelplane.ai/alternative"
 PREEMPTING_LABEL = "modelplane.ai/preempting"
 """On a replica that was placed where others give way to it, until it is Ready."""
 WAS_READY_ANNOTATION = "modelplane.ai/was-ready"
-"""On a replica that was Ready once: it does not yield in an overcommitted pool any more (Law 2, 6)."""
+"""On a replica that was Ready once: it does not yield in an overcommitted pool any more (Law 2, 6).
+
+The value is its uid. Crossplane applies to the name: where the replica was deleted after the snapshot, the
+note reaches an object that takes its place and never served.
+"""
+WAS_READY_OF_OLD = "true"
+"""The value that versions without the uid wrote. It counts on whatever object carries it, as it did."""
 LEAVING_ANNOTATION = "modelplane.ai/leaving"
 """Why a replica with room for adapters is about to leave, so that they move before it does."""
 PRIORITY_CLASS_ANNOTATION = "modelplane.ai/priority-class"
@@ -375,19 +381,23 @@ def parse(document: Document) -> ModelReplica:
         )
         for engine in read.listed(spec, "engines")
     )
-    index = read.text(labels, INDEX_LABEL)
+    index, uid = read.text(labels, INDEX_LABEL), read.text(metadata, "uid")
+    owner = owner_of(read.maps(metadata, "ownerReferences"))
+    was_ready = read.text(annotations, WAS_READY_ANNOTATION)
+    # What Crossplane creates has a controller. Without one it may be restored, with pods that go on serving.
+    doubtful = uid == "" or owner is None
     return ModelReplica(
         name=read.text(metadata, "name"),
         namespace=read.text(metadata, "namespace"),
-        uid=read.text(metadata, "uid"),
+        uid=uid,
         deployment=read.text(labels, DEPLOYMENT_LABEL),
         cluster=read.text(spec, "clusterName"),
         index=_index(index) if index else None,
         created=read.text(metadata, "creationTimestamp"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         ready=read.ready(plain),
-        owner=owner_of(read.maps(metadata, "ownerReferences")),
-        was_ready=read.text(annotations, WAS_READY_ANNOTATION) != "",
+        owner=owner,
+        was_ready=was_ready != "" and (doubtful or was_ready in (uid, WAS_READY_OF_OLD)),
         alternative=read.text(labels, ALTERNATIVE_LABEL),
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),
         engines=engines,

@@ -311,8 +311,11 @@ class _Case:
 
     def yields(self) -> bool:
         """Reason 6: it was not Ready, never had been, and a pool of it held more than it has."""
-        annotations = self.life.last["metadata"].get("annotations") or {}
-        if _condition(self.life.last, "Ready").get("status") == "True" or WAS_READY in annotations:
+        metadata = self.life.last["metadata"]
+        noted = (metadata.get("annotations") or {}).get(WAS_READY)
+        # Without a uid it is of a version that noted less; another's uid came with the name.
+        was_ready = noted in ("true", metadata["uid"])
+        if _condition(self.life.last, "Ready").get("status") == "True" or was_ready:
             return False
         pools = {(self.spec["clusterName"], pool) for pool in _pinned(self.spec).values()}
         if pools & self.court.by_devices:

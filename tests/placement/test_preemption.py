@@ -389,7 +389,7 @@ def test_the_label_goes_once_it_is_ready() -> None:
     answer = asked(CHAT, arbitrating(a=1), [ready])
     metadata = answer.replicas["replica-a-0"]["metadata"]
     assert LABEL not in metadata["labels"]
-    assert metadata["annotations"][f"{PREFIX}was-ready"] == "true"
+    assert metadata["annotations"][f"{PREFIX}was-ready"] == ready["metadata"]["uid"]
 
 
 # The cluster

@@ -10,6 +10,7 @@ import pytest
 from function.scheduler import schedule
 from function.scheduler.placer import Placer
 from tests.support import build
+from tests.support.apply import applied
 from tests.support.cases import Case, ask, clusters, one, where
 from tests.support.coordinated import EARLY, LATE, ORDER, called, coordinated
 from tests.support.drive import run
@@ -284,21 +285,38 @@ def rival(
 
 
 def ours(
-    deployment: Plain, *, ready: bool | None = None, created: str = build.CREATED, was: bool = False
+    deployment: Plain, *, ready: bool | None = None, created: str = build.CREATED, was: str = "", **more: Any
 ) -> Plain:
     made = build.replica(deployment, "a", 0, pools="p0", ready=ready)
-    made["metadata"]["creationTimestamp"] = created
+    made["metadata"] |= {"creationTimestamp": created} | more
     if was:
-        made["metadata"]["annotations"] = {WAS_READY: "true"}
+        made["metadata"]["annotations"] = {WAS_READY: was}
     return made
 
 
 MINE = ask(1)
+ITSELF: str = ours(MINE)["metadata"]["uid"]
+ANOTHER = build.uid("another")
 YIELDS = [
     ("the later one gives way, and is placed anew", ours(MINE, created=LATE), rival(), ["b"]),
     ("the earlier one stays", ours(MINE, created=EARLY), rival(), ["a"]),
     ("one that is Ready stays", ours(MINE, created=LATE, ready=True), rival(), ["a"]),
-    ("one that was Ready stays", ours(MINE, created=LATE, ready=False, was=True), rival(), ["a"]),
+    ("one that was Ready stays", ours(MINE, created=LATE, ready=False, was=ITSELF), rival(), ["a"]),
+    ("also where it has no status any more", ours(MINE, created=LATE, was=ITSELF), rival(), ["a"]),
+    ("a note of old is of the object that carries it", ours(MINE, created=LATE, was="true"), rival(), ["a"]),
+    (
+        "a note of another object says nothing of this one",
+        ours(MINE, created=LATE, was=ANOTHER),
+        rival(),
+        ["b"],
+    ),
+    (
+        "nobody controls it, as after a restore: its pods may be running",
+        ours(MINE, created=LATE, was=ANOTHER, ownerReferences=[]),
+        rival(),
+        ["a"],
+    ),
+    ("which object it is nobody can tell", ours(MINE, created=LATE, was=ANOTHER, uid=""), rival(), ["a"]),
     (
         "not Ready counts as never Ready without the note",
         ours(MINE, created=LATE, ready=False),
@@ -404,30 +422,61 @@ def test_one_that_yields_gets_a_new_identity() -> None:
 def test_was_ready_is_noted_under_yield_and_carried_on_ever_after() -> None:
     fleet = clusters(a=1)
 
-    def noted(mine: Plain, settings: Plain | None) -> bool:
-        answer = Case("", fleet, MINE, ["a"], running=[mine], input=settings).check()
+    def noted(settings: Plain | None, **mine: Any) -> str | None:
+        answer = Case("", fleet, MINE, ["a"], running=[ours(MINE, **mine)], input=settings).check()
         (replica,) = answer.replicas.values()
-        return bool(replica["metadata"].get("annotations", {}).get(WAS_READY) == "true")
+        note: str | None = replica["metadata"].get("annotations", {}).get(WAS_READY)
+        return note
 
-    assert noted(ours(MINE, ready=True), YIELD)
-    assert not noted(ours(MINE, ready=True), None)
-    assert not noted(ours(MINE, ready=False), YIELD)
-    assert noted(ours(MINE, ready=False, was=True), YIELD)
-    assert noted(ours(MINE, ready=False, was=True), None)
+    assert noted(YIELD, ready=True) == ITSELF
+    assert noted(None, ready=True) is None
+    assert noted(YIELD, ready=False) is None
+    for settings in (YIELD, None):
+        assert noted(settings, ready=False, was=ITSELF) == ITSELF
+        assert noted(settings, ready=False, was="true") == "true", "an upgrade writes to no replica"
+        assert noted(settings, ready=False, was=ANOTHER) is None
+        restored = noted(settings, ready=False, was=ANOTHER, ownerReferences=[])
+        assert restored == ITSELF, (
+            "the same write gives it a controller, and it is known by its uid from then on"
+        )
+    assert noted(YIELD, ready=True, was="true") == "true", "nor does it when it is Ready"
+    assert noted(YIELD, ready=True, was=ANOTHER) == ITSELF
+
+
+def test_a_replica_deleted_after_the_snapshot_comes_back_as_one_that_never_was_ready() -> None:
+    """Crossplane applies to the name: what the snapshot still had is created anew, with every note on it."""
+    fleet, others = clusters(a=2, b=1), [rival(created=EARLY)]
+    answer = Case(
+        "", fleet, MINE, ["a"], running=[ours(MINE, ready=True)], others=others, input=YIELD
+    ).check()
+    ((key, desired),) = answer.replicas.items()
+    again = applied(World(MINE), key, desired)
+    assert again["metadata"]["uid"] != ITSELF
+    again["metadata"]["creationTimestamp"] = LATE
+    assert WAS_READY in again["metadata"]["annotations"]
+    assert "status" not in again
+    shrunk = clusters(a=1, b=1)
+    Case("its pods wait for good", shrunk, MINE, ["b"], running=[again], others=others, input=YIELD).check()
 
 
 def test_was_ready_is_carried_on_while_everything_is_in_doubt() -> None:
     doubted = ask(1, selector={"cel": ["1 +"]})
-    answer = Case("", clusters(a=1), doubted, ["a"], running=[ours(doubted, was=True)], input=YIELD).check()
-    assert answer.replicas["replica-a-0"]["metadata"]["annotations"] == {WAS_READY: "true"}
+    answer = Case("", clusters(a=1), doubted, ["a"], running=[ours(doubted, was=ITSELF)], input=YIELD).check()
+    assert answer.replicas["replica-a-0"]["metadata"]["annotations"] == {WAS_READY: ITSELF}
 
 
-def test_was_ready_is_not_carried_on_a_replica_that_is_only_listed() -> None:
-    """It may be gone already, and would come back as one that never was Ready but can never yield."""
-    answer = Case(
-        "", clusters(a=1), MINE, ["a"], others=[ours(MINE, ready=True, was=True)], input=YIELD
-    ).check()
-    assert "annotations" not in answer.replicas["replica-a-0"]["metadata"]
+@pytest.mark.parametrize(
+    ("was", "carried", "reason"),
+    [
+        (ITSELF, {"annotations": {WAS_READY: ITSELF}}, "it counts for no other that takes its place"),
+        ("true", {}, "it may be gone, and would come back as one that never was Ready but can never yield"),
+    ],
+)
+def test_was_ready_on_a_replica_that_is_only_listed(was: str, carried: Plain, reason: str) -> None:
+    listed = [ours(MINE, ready=True, was=was)]
+    answer = Case(reason, clusters(a=1), MINE, ["a"], others=listed, input=YIELD).check()
+    metadata = answer.replicas["replica-a-0"]["metadata"]
+    assert {key: metadata[key] for key in metadata.keys() & {"annotations"}} == carried, reason
 
 
 def test_an_overcommitted_pool_is_said_in_every_deployment_that_reads_it_and_takes_nothing_new() -> None:

@@ -117,7 +117,11 @@ def _may_yield(world: World, key: str) -> bool:
     """Say whether a replica may yield its place: that is asked for, and it never was Ready."""
     seen = world.observed[key]
     noted = at(seen, "metadata", "annotations", "modelplane.ai/was-ready")
-    return at(world.input, "overcommit") == "Yield" and noted is None and condition(seen, "Ready") != "True"
+    uid, owners = at(seen, "metadata", "uid"), items(at(seen, "metadata", "ownerReferences"))
+    controlled = any(at(owner, "controller") is True for owner in owners)
+    others = controlled and bool(uid) and noted not in ("true", uid)
+    yields = at(world.input, "overcommit") == "Yield"
+    return yields and (noted is None or others) and condition(seen, "Ready") != "True"
 
 
 def _is_own(world: World, key: str) -> bool:

@@ -61,9 +61,10 @@ def opted(draw: Source, made: World) -> World:
     _engines(draw, made.deployment)
     policy(draw, made.deployment)
     _selector(draw, made.deployment)
-    for manifest in (*made.observed.values(), *(made.replicas or ())):
+    for number, manifest in enumerate((*made.observed.values(), *(made.replicas or ()))):
         if manifest["kind"] == "ModelReplica" and draw.odds(0.1):
-            manifest["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
+            notes = ("true", manifest["metadata"].get("uid", "true"), "another")
+            manifest["metadata"]["annotations"] = {"modelplane.ai/was-ready": notes[number % 3]}
     made = _with_input(draw, made)
     staged(draw, made)
     if draw.odds(0.3):

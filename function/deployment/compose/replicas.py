@@ -476,16 +476,21 @@ def _kept(
     and Crossplane, which has not observed it, does not delete it.
 
     `notes`: what it notes of its deployment's priority. With `remember` it is noted on it that it was
-    Ready once, and the note is carried on ever after. Only on an observed one: what is only listed may be
-    gone already, and would come back as another that never was.
+    Ready once, and the note is carried on ever after. A note of old stays as it is, so that an upgrade does
+    not write to every replica; only on an observed one, because what is only listed may be gone already, and
+    would come back as another that never was.
     """
     resource = _resource(deployment, kept)
     if resource is None:
         return None
     replica = kept.own_replica.replica
     noted = notes.annotations if notes is not None else {}
-    if kept.own_replica.observed and (replica.was_ready or (remember and replica.ready is True)):
-        noted = {replica_api.WAS_READY_ANNOTATION: "true", **noted}
+    if replica.was_ready or (remember and replica.ready is True):
+        note, of_old = replica_api.WAS_READY_ANNOTATION, replica_api.WAS_READY_OF_OLD
+        stated = text_at(kept.own_replica.document, "metadata", "annotations", note)
+        text = of_old if stated == of_old else replica.uid or of_old
+        if kept.own_replica.observed or text != of_old:
+            noted = {note: text, **noted}
     if leaving:
         noted = {**noted, replica_api.LEAVING_ANNOTATION: leaving}
     if noted:
