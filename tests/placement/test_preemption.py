@@ -11,6 +11,7 @@ from function.api.inputs import ClusterConfig, SchedulerConfig
 from tests.cluster.build import Case as ClusterCase, replica as on_cluster
 from tests.support import build
 from tests.support.cases import clusters, one, pools_of, single, sized
+from tests.support.drive import run
 from tests.support.preempting import (
     CHAT,
     CLASSES,
@@ -27,6 +28,7 @@ from tests.support.preempting import (
     running,
     waiting,
 )
+from tests.support.world import World
 
 Plain = dict[str, Any]
 
@@ -353,6 +355,20 @@ GOES: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
 @pytest.mark.parametrize(("reason", "ours", "fleet", "listed", "config"), GOES, ids=[row[0] for row in GOES])
 def test_it_goes(reason: str, ours: Plain, fleet: list[Plain], listed: list[Plain], config: Plain) -> None:
     assert "replica-a-0" not in asked(ours, fleet, listed, config).replicas, reason
+
+
+@pytest.mark.parametrize(
+    ("key", "stays", "reason"),
+    [
+        ("replica-a-0", False, "it is who its cluster names"),
+        ("replica-!", True, "which replica it is cannot be read"),
+        ("replica-b-0", True, "its key says another cluster than its spec"),
+    ],
+)
+def test_only_one_that_can_be_read_gives_way(key: str, reason: str, *, stays: bool) -> None:
+    fleet = arbitrating(named(VICTIM), a=1, b=0)
+    made = World(TRAIN, fleet, [VICTIM, waiting(CHAT, "a")], {key: VICTIM}, input=ON)
+    assert (key in run(made).desired) == stays, reason
 
 
 def test_one_a_pass_gives_way() -> None:

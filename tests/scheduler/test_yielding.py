@@ -232,3 +232,14 @@ def test_one_that_gives_way_before_ours_gets_its_place_by_the_rules_of_its_deplo
     fleet_now = clusters(z=crowded, **fleet)
     answer = run(World(MINE, fleet_now, listed, build.observed(ours), input=given, more=more))
     assert [replica["spec"]["clusterName"] for replica in answer.replicas.values()] == [on], reason
+
+
+def test_one_whose_key_cannot_be_read_stays_and_holds_back_nobody() -> None:
+    """It comes before the others of its cluster, and would give way like them."""
+    ours, odd = standing_on(MINE, "z", minute=2), standing_on(MINE, "z", 1, minute=3)
+    listed = [standing_on(FIRST, "z", ready=True), ours, odd]
+    observed = build.observed(ours) | {"replica-!": odd}
+    given = {"overcommit": "Yield"}
+    answer = run(World(MINE, clusters(z=1), listed, observed, input=given))
+    assert answer.decision is not None
+    assert [dropped.own_replica.key for dropped in answer.decision.dropped] == ["replica-z-0"]
