@@ -12,7 +12,7 @@ from function.api.deployment import CelSelector
 from function.boundary.memory import Memory
 from function.cel.selector import Program
 from function.runner import Function
-from function.scheduler.selectors import ALLOWANCE, MAX_LENGTH, PEER_LENGTH, UNITS, Share
+from function.scheduler.selectors import ALLOWANCE, MAX_LENGTH, PEER_LENGTH, SELECTOR_OVERHEAD, UNITS, Share
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.coordinated import EARLY, called, coordinated
@@ -324,4 +324,40 @@ def test_deployments_before_ours_share_what_many_selectors_may_be_evaluated(
         made["metadata"] |= {"name": name, "uid": build.uid(name), "creationTimestamp": EARLY}
         earlier.append(made)
     decision = coordinated(called("ours"), [*earlier, called("ours")], fleet(20)).decision
-    assert decision is None or decision.left_out == ("ml-team/d2", "ml-team/d3")
+    assert decision is not None
+    assert decision.left_out == ("ml-team/d2", "ml-team/d3")
+
+
+HALF, QUARTER = MAX_LENGTH // 2, MAX_LENGTH // 4
+
+
+def as_long(name: str, length: int) -> Plain:
+    """A deployment that places before ours, with selectors that count as so many characters."""
+    heads = [f'device.driver != "{at}' for at in range(5)]
+    rest = length - sum(len(head) + 1 + SELECTOR_OVERHEAD for head in heads)
+    middle, more = divmod(rest, len(heads))
+    selectors = [head + "x" * (middle + more * (not at)) + '"' for at, head in enumerate(heads)]
+    return called(name, 1, EARLY, engines=[single(build.request("gpu", 1, *selectors))])
+
+
+@pytest.mark.parametrize(
+    ("beyond", "left_out", "reason"),
+    [
+        ([HALF], (), "half of what all have together, beyond what everybody may have"),
+        ([HALF + 1], ("d0",), "a character more"),
+        ([HALF, QUARTER], (), "the second has half of what is left"),
+        ([HALF, QUARTER + 1], ("d1",), "a character more"),
+        ([0, HALF], (), "one that is short takes nothing"),
+        ([-500, HALF + 1], ("d1",), "nor does it leave more"),
+        ([QUARTER, QUARTER, QUARTER], (), "what is left gets less by what each has, and no more"),
+        ([HALF + 1, QUARTER], ("d0",), "one that is left out takes its half"),
+        ([HALF + 1, QUARTER + 1], ("d0", "d1"), "and no more nor less"),
+    ],
+)
+def test_a_deployment_before_ours_may_be_as_long_as_half_of_what_is_left(
+    beyond: list[int], left_out: tuple[str, ...], reason: str
+) -> None:
+    earlier = [as_long(f"d{at}", PEER_LENGTH + more) for at, more in enumerate(beyond)]
+    decision = coordinated(called("ours"), [*earlier, called("ours")], [one("a", 9)]).decision
+    assert decision is not None
+    assert decision.left_out == tuple(f"ml-team/{name}" for name in left_out), reason

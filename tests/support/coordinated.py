@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from function.boundary import PlainDocument, Request
-from function.deployment.handler import run
+from function.deployment import handler
 from tests.support import build
 from tests.support.cases import ask
 from tests.support.drive import Answer, of_core
@@ -27,7 +27,8 @@ def coordinated(
     """Ask with GlobalOrder; None for what was not delivered."""
     lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}
     required = {k: tuple(PlainDocument(item) for item in v) for k, v in lists.items() if v is not None}
-    return of_core(run(Request(PlainDocument(ours_), {}, required, ORDER)))
+    made = handler.answer(Request(PlainDocument(ours_), {}, required, ORDER))
+    return of_core(made.response, made.decision)
 
 
 def called(name: str, replicas: int = 1, created: str = build.CREATED, **more: Any) -> Plain:
