@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from function.api.model import mapping
 from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
 from function.fail_static import base_of, key_of, until_edited
-from function.objects import AVAILABLE, NOTE, composed_object
+from function.objects import AVAILABLE, NOTE, ObservedObject, composed_object
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 from function.replica.snapshot import ReplicaSnapshot
@@ -35,6 +35,8 @@ from function.replica.state import Edit, digest_of, is_known, noted, template_of
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""The queue of Kueue that admits a workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +157,7 @@ def engine_workload(
     head = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
     key = key_of(base, head, snapshot.observed)
     before = snapshot.observed.get(key)
-    members = [member for member in (engine.serving, engine.follower) if member is not None]
-
-    def template(member: WorkloadMember) -> dict[str, Any]:
-        """Return the pods of one member, with the claim of its devices where it has one."""
-        claim = claims.get((engine.name, member.role))
-        named = "" if claim is None else claim.name
-        return pod_template(snapshot, engine, member, workload=name, claim=named, before=before)
-
-    running = [running_template(member, before) for member in members]
-    # Law C 6: earlier releases passed reserved labels on, and pods that have them run until the next edit.
-    templates = until_edited(
-        [template(member.unreserved) for member in members], [template(member) for member in members], running
-    )
+    running, templates = _templates(snapshot, engine, claims, name, before)
     readiness, pod_labels = AVAILABLE, {WORKLOAD_LABEL: name}
     spec: dict[str, Any]
     if engine.is_gang:
@@ -198,6 +188,48 @@ def engine_workload(
         resource["metadata"] = {"annotations": {NOTE: note}}
     is_edited = before is not None and running != templates
     return EngineWorkload(engine, key, pod_labels, manifest, resource, is_edited)
+
+
+def _templates(
+    snapshot: ReplicaSnapshot,
+    engine: WorkloadEngine,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
+    workload: str,
+    before: ObservedObject | None,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the pod templates of an engine's members as they were last applied, and as they are wanted.
+
+    `workload`: the name of what runs them; `before`: it as observed.
+    """
+    members = [member for member in (engine.serving, engine.follower) if member is not None]
+
+    def template(member: WorkloadMember) -> dict[str, Any]:
+        """Return the pods of one member, with the claim of its devices where it has one."""
+        claim = claims.get((engine.name, member.role))
+        named = "" if claim is None else claim.name
+        return pod_template(snapshot, engine, member, workload=workload, claim=named, before=before)
+
+    running = [running_template(member, before) for member in members]
+    stamped = [template(member.unreserved) for member in members]
+    wanted, reserved = stamped, [template(member) for member in members]
+    if engine.is_gang and QUEUE_LABEL in snapshot.cluster.spec.scheduling.labels:
+        wanted = [_unqueued(one) for one in stamped]
+    # Law C 6: earlier releases passed reserved labels on, and the queue to the pods of gangs. Pods that have
+    # them run until the next edit.
+    return running, until_edited(until_edited(wanted, stamped, running), reserved, running)
+
+
+def _unqueued(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pods of a gang without the queue, which their LeaderWorkerSet names.
+
+    Kueue makes one workload of each group, and joins only pods without a queue to it: any other pod waits at
+    its gate for ever.
+    """
+    metadata = mapping(template.get("metadata"))
+    labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key != QUEUE_LABEL}
+    stated = {key: value for key, value in {**metadata, "labels": labels}.items() if value}
+    rest = {key: value for key, value in template.items() if key != "metadata"}
+    return {"metadata": stated, **rest} if stated else rest
 
 
 def _note(snapshot: ReplicaSnapshot, key: str, manifest: Mapping[str, Any]) -> str:

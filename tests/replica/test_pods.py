@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
+from function.replica.workloads import QUEUE_LABEL
 from tests.replica.build import (
     Scene,
     cluster,
@@ -17,7 +19,7 @@ from tests.replica.build import (
     replica,
     run,
 )
-from tests.replica.provider import applied
+from tests.replica.provider import applied, observed
 
 Plain = dict[str, Any]
 
@@ -159,6 +161,57 @@ def test_every_pod_is_stamped_for_the_scheduler_of_its_cluster() -> None:
         assert template["metadata"]["annotations"]["a"] == "b"
         assert template["metadata"]["labels"].get("modelplane.ai/serving") != "somebody-else"
     assert made["model-serving-main"]["metadata"]["labels"] == {"kai.scheduler/queue": "ml"}
+
+
+@pytest.mark.parametrize("user", [{}, {"labels": {QUEUE_LABEL: "mine", "team": "search"}}])
+def test_of_a_gang_the_workload_alone_names_the_queue(user: Plain) -> None:
+    """Kueue joins no pod to the group of its gang that names a queue already."""
+    on_kueue = cluster(scheduling={"labels": {QUEUE_LABEL: "team", "cost": "ml"}})
+    leader, worker = (member(role, metadata=user) for role in ("Leader", "Worker"))
+    scene = GANG.but(replica=replica(engine("main", leader, worker)), cluster=on_kueue)
+    made = manifests(run(scene))["model-serving-main"]
+    assert made["metadata"]["labels"] == {QUEUE_LABEL: "team", "cost": "ml"}
+    for template in templates(scene).values():
+        assert QUEUE_LABEL not in template["metadata"]["labels"]
+        assert template["metadata"]["labels"]["cost"] == "ml"
+    single = manifests(run(SINGLE.but(cluster=on_kueue)))["model-serving-main"]
+    for labelled in (single, single["spec"]["template"]):
+        assert labelled["metadata"]["labels"][QUEUE_LABEL] == "team"
+
+
+RESERVED = {"modelplane.ai/mine": "x"}
+
+
+@pytest.mark.parametrize(
+    ("reserved", "passed_on"),
+    [({}, {}), (RESERVED, RESERVED), (RESERVED, {})],
+    ids=["no reserved key", "of a release that passed it on", "of a release that left it out"],
+)
+def test_a_gang_that_runs_with_its_queue_on_its_pods_stays_until_its_next_edit(
+    reserved: Plain, passed_on: Plain
+) -> None:
+    def gang_of(image: str, copies: int) -> Plain:
+        members = (member(role, image=image, metadata={"labels": reserved}) for role in ("Leader", "Worker"))
+        return engine("main", *members, copies=copies)
+
+    on_kueue = cluster(scheduling={"labels": {QUEUE_LABEL: "team"}})
+    scene = GANG.but(replica=replica(gang_of("v1", 1)), cluster=on_kueue)
+    answer = run(scene)
+    composed = copy.deepcopy(answer.desired["model-serving-main"])
+    running = composed["spec"]["forProvider"]["manifest"]
+    group = running["spec"]["leaderWorkerTemplate"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        metadata = group[part].setdefault("metadata", {})
+        metadata["labels"] = {**passed_on, **metadata.get("labels", {}), QUEUE_LABEL: "team"}
+    seen = observed("model-serving-main", composed)
+    scene = scene.but(observed={**applied(answer), "model-serving-main": seen})
+    assert manifests(run(scene))["model-serving-main"] == running
+    scaled = manifests(run(scene.edited(engines=[gang_of("v1", 3)])))["model-serving-main"]["spec"]
+    assert (scaled["replicas"], scaled["leaderWorkerTemplate"]) == (3, group)
+    edited = manifests(run(scene.edited(engines=[gang_of("v2", 1)])))["model-serving-main"]["spec"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        labels = edited["leaderWorkerTemplate"][part].get("metadata", {}).get("labels", {})
+        assert not {QUEUE_LABEL, *reserved} & labels.keys()
 
 
 def test_pods_of_one_engine_go_to_different_nodes() -> None:
