@@ -171,6 +171,12 @@ referee-picker: $(ENVOY_STAMP) ## routing against real endpoint pickers behind E
 	@[ -x dist/picker/disaggregating ] || hack/picker.sh dist/picker
 	@$(BIN)/python -u -m tests.referee.picker dist/picker
 
+KUEUE ?= 0.17.1
+.PHONY: referee-kueue
+referee-kueue: $(STAMP) ## replicas that a real Kueue admits, from its Go module (needs Go, and five minutes of CPU once; KUEUE=0.17.1)
+	@[ -x dist/kueue-$(KUEUE)/kueue ] || hack/kueue.sh dist/kueue-$(KUEUE) $(KUEUE)
+	@$(BIN)/python -u -m tests.referee.kueue dist/kueue-$(KUEUE)
+
 .PHONY: provider
 provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
 	hack/provider.sh dist/provider-kubernetes
