@@ -141,7 +141,7 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
 
     The picker's Service selects by a label that no user can set, as soon as its pods have that: `app`, by
     which the Deployment selects for ever, is everybody's. Pods that run without it or without a probe, and a
-    Role of fewer kinds, stay until the replica is edited (Law C 6).
+    Role of fewer kinds beside them, stay until the replica is edited (Law C 6).
     """
     replica, namespace = snapshot.replica.name, snapshot.remote_namespace
     name, pool = names.picker_name(replica), names.pool_name(replica)
@@ -161,9 +161,10 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
         before = None if running is None else mapping(running.manifest.get("spec")).get("template")
         for ours in ({PICKER_LABEL: name}, {}):
             template = until_edited(template, _template(snapshot, text, ours), before)
-        role_before = snapshot.observed.get(key_of(names.PICKER_ROLE, reader, snapshot.observed))
-        earlier = {**reader, "rules": _EARLIER_RULES}
-        reader = until_edited(reader, earlier, None if role_before is None else role_before.manifest)
+        if "readinessProbe" not in template["spec"]["containers"][0]:
+            role_before = snapshot.observed.get(key_of(names.PICKER_ROLE, reader, snapshot.observed))
+            earlier = {**reader, "rules": _EARLIER_RULES}
+            reader = until_edited(reader, earlier, None if role_before is None else role_before.manifest)
     selector = {PICKER_LABEL if _carry_label(snapshot, template, running) else "app": name}
     port = {"name": "grpc-ext-proc", "port": PICKER_PORT, "targetPort": PICKER_PORT, "appProtocol": "http2"}
     deployment = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}

@@ -80,8 +80,7 @@ def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool)
     if generation == 1:
         return True  # 2
     template_time, status_time = _times(workload)
-    # With an empty selector somebody else wrote the status, for the controller to write it anew.
-    if "" < template_time < status_time and workload.remote_status.get("hpaPodSelector") != "":
+    if "" < template_time < status_time:
         return True  # 3
     believed = was_updated and not workload.note
     # 4, or 5 where the note goes on with a digest of the status.
@@ -121,14 +120,18 @@ def _writes(workload: ObservedObject) -> list[dict[str, Any]]:
 
 
 def _times(workload: ObservedObject) -> tuple[str, str]:
-    """Return when the template and the status of a workload were written last, "" where that is not said."""
+    """Return when the template and the status of a workload were written last, "" where that is not said.
+
+    With an empty selector somebody else wrote the status, for the controller to write it anew.
+    """
     templates, statuses = [""], [""]
     for write in _writes(workload):
         if write.get("subresource") == "status":
             statuses.append(string(write.get("time")))
         elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
             templates.append(string(write.get("time")))
-    return max(templates), max(statuses)
+    by_hand = workload.remote_status.get("hpaPodSelector") == ""
+    return max(templates), "" if by_hand else max(statuses)
 
 
 def noted(workload: ObservedObject, template: str, edit: Edit, *, applied: bool, evident: bool) -> str:

@@ -352,12 +352,18 @@ class QuotaUsage:
         return self._covered[key]
 
     def _covers(self, quota: Quota, pool: Pool) -> bool:
-        """Tell whether a quota counts what is held of a pool (rule 2). Without a class and a text it does."""
+        """Tell whether a quota counts what is held of a pool (rule 2). Without a class and a text it does.
+
+        So it does where the text costs too much: a fleet that grows must not lift a limit.
+        """
         if quota.device_class_name is not None:
             classes = {device.device_class_name for device in pool.devices or () if device.claimable}
             if quota.device_class_name not in classes:
                 return False
-        return quota.program is None or self._outcomes.outcome(quota.program, pool.node).matched
+        if quota.program is None:
+            return True
+        outcome = self._outcomes.outcome(quota.program, pool.node)
+        return outcome.matched or outcome.kind == "cost"
 
     def _evaluate(self, program: Program, pool: Subject) -> Outcome:
         """Evaluate within an equal part of the units that all expressions have on all pools together."""

@@ -80,7 +80,7 @@ class Serving:
 
         Then its pods are replaced while others serve: copy by copy, or with one on top.
         """
-        in_doubt = not (self(own_replica) or self.lost(own_replica))
+        in_doubt = not (self.seems_to(own_replica) or self.lost(own_replica))
         return in_doubt and self._reports.of(own_replica.key, own_replica).half_updated
 
     def runs_its_template(self, own_replica: OwnReplica) -> bool:

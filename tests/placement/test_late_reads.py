@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import build
 from tests.support.cases import clusters
+from tests.support.coordinated import EARLY, LATE, called, coordinated
 from tests.support.drive import run
 from tests.support.rollouts import NEW, OLD, Seen, deployment, images, running
 from tests.support.world import World
@@ -88,3 +89,25 @@ def test_one_that_is_only_listed_is_not_in_service() -> None:
     for listed in ((), (Seen("a", 1),)):
         assert not given_up(listed, {"disruption": {"maxUnavailable": 1}})
         assert given_up(listed, {"disruption": {"maxUnavailable": 2}}) == {"replica-b-0"}
+
+
+HALF = {"status": {"engines": [{"name": "main", "copies": 1, "available": 1, "updated": 1}]}}
+
+
+def test_one_that_is_only_listed_is_no_half_updated_one() -> None:
+    """It serves with all of its old pods. With `maxUnavailable: 0` another is placed before it is touched."""
+    listed = running(*(Seen("a", index, serves=OLD, more=HALF) for index in (0, 1)))
+    made = deployment(2, NEW, {"rollout": {"maxUnavailable": 0}, "disruption": {"maxSurge": 1}})
+    for observed in (listed, listed[:1], []):
+        answer = run(World(made, clusters(a=9, b=9), listed, build.observed(*observed)))
+        assert images(answer) == {"a-0": OLD, "a-1": OLD, "b-0": NEW}
+
+
+def test_what_is_listed_of_an_earlier_deployment_is_in_service() -> None:
+    """What it observes is not delivered to us, and the node that it takes next is not ours."""
+    gone = {"nodes": 4, "taints": [build.taint("broken", "NoExecute")]}
+    fleet = clusters(a=gone, b=1, c=1)
+    first = called("first", 2, EARLY, placement={"disruption": {"maxUnavailable": 1}})
+    listed = [build.replica(first, on, 0, pools="p0", ready=True) for on in ("a", "c")]
+    answer = coordinated(called("second", 1, LATE), [first], fleet, listed=listed)
+    assert not answer.replicas

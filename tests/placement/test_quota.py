@@ -592,8 +592,9 @@ def test_a_quota_with_room_asks_of_a_cluster_only_what_changed_there(monkeypatch
     assert len(asked) <= 3 * 20 + 30
 
 
-def test_an_expression_that_costs_too_much_covers_nothing() -> None:
+def test_an_expression_that_costs_too_much_covers_every_pool() -> None:
+    """Its part of a call's units shrinks as the fleet grows, and that must not lift a limit."""
     dear = 'lists.range(400).all(x, lists.range(400).all(y, x + y >= -1)) && node.name == "p0"'
     usage = usage_of(quota("dear", cel=dear, nodes=0), quota("cheap", cel='node.name == "p0"', nodes=0))
     pools = {limit.name: usage.pools(limit, "a") for limit in usage.of_namespace(NAMESPACE)}
-    assert pools == {"dear": frozenset(), "cheap": {"p0"}}
+    assert pools == {"dear": {"p0", "p1"}, "cheap": {"p0"}}

@@ -203,6 +203,20 @@ def test_a_status_is_about_the_spec_by_evidence_alone(case: Evidence) -> None:
     assert state.is_about_spec(workload, TEMPLATE, was_updated=case.was_updated) is case.evident, case.reason
 
 
+def test_a_status_that_somebody_emptied_is_no_proof_later() -> None:
+    """The pods still run what was there before B, while B went to C and came back."""
+    emptied = ObservedObject(
+        identity=GANG,
+        remote={
+            "metadata": {"generation": 3, "managedFields": [wrote(LATER), wrote(AFTER, status=True)]},
+            "status": {**STATUS, "hpaPodSelector": ""},
+        },
+        note=f"{state.UNKNOWN};{TEMPLATE} 2 {BEFORE}",
+    )
+    note = state.noted(emptied, "c", state.Edit.TEMPLATE, applied=True, evident=False)
+    assert note.partition(state.ASKED)[0] == state.UNKNOWN
+
+
 KEY = "model-serving-main"
 SPEC = {"replicas": 2, "template": {"image": "x"}}
 DONE = {

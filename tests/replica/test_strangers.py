@@ -231,6 +231,17 @@ def test_pods_that_run_with_reserved_keys_stay_until_their_next_edit(made: Plain
         assert not HOSTILE.items() & template.get("metadata", {}).get("labels", {}).items()
 
 
+def test_a_picker_that_is_made_anew_reads_all_that_it_waits_for() -> None:
+    """Its Role is of before and its pods are not: their Object was deleted, or the Role was not applied."""
+    scene = Scene(replica(engine()))
+    seen = applied(run(scene))
+    del seen["epp-role"]["spec"]["forProvider"]["manifest"]["rules"][3:]
+    for held_now in (seen, {key: made for key, made in seen.items() if key != "epp"}):
+        held = manifests(run(scene.but(observed=held_now)))
+        assert "readinessProbe" in held["epp"]["spec"]["template"]["spec"]["containers"][0]
+        assert len(held["epp-role"]["rules"]) > 3
+
+
 def test_an_edit_adds_no_reserved_key_to_pods_that_run() -> None:
     scene = Scene(replica(gang()))
     running = scene.but(observed=applied(run(scene)))

@@ -211,8 +211,14 @@ def _seen_by(
     listed: Mapping[NamespacedName, Sequence[tuple[ModelReplica, Document]]],
     caches: Mapping[NamespacedName, ModelCache],
 ) -> Fleet:
-    """The fleet as another deployment sees it: its own replicas, its cache."""
-    own_replicas = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
+    """The fleet as another deployment sees it: its own replicas, its cache.
+
+    What it observes is not delivered to us: its listed replicas are taken for those that it observes.
+    """
+    own_replicas = tuple(
+        replace(own_replica, observed=True)
+        for own_replica in listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
+    )
     cache = caches.get((deployment.namespace, deployment.cache)) if deployment.cache else None
     resolution = None if not deployment.cache else Resolution.DELIVERED if cache else Resolution.ABSENT
     taken = frozenset(own_replica.identity for own_replica in own_replicas if own_replica.identity)
