@@ -412,7 +412,7 @@ class Chain:
             sleeps = self.asleep[name] > 0
             for place in [place for place in cluster.objects if place[1] == "LLMInferenceService"]:
                 if not sleeps and not self._late(self.lags[CONTROLLERS]):
-                    _serve(cluster, cluster.objects[place])
+                    _serve(cluster, place)
             idle = {place for place in cluster.objects if sleeps or self._late(self.lags[CONTROLLERS])}
             cluster.tick(idle)
 
@@ -428,16 +428,18 @@ def reported(one: Plain, *, synced: bool, held: Plain | None) -> Plain:
         kind = "Ready" if held["kind"] == "LLMInferenceService" else "Available"
         ready = not query or condition(held, kind) == "True"
         before = [build.condition("Ready", status=ready) | about]
-        status["atProvider"] = {"manifest": copy.deepcopy(held)}
+        status["atProvider"] = {"manifest": held}
     return {**status, "conditions": [*rows, *before]}
 
 
-def _serve(cluster: Cluster, service: Plain) -> None:
+def _serve(cluster: Cluster, place: Place) -> None:
     """Do what KServe's controller does: make the workloads, and report on them."""
+    service = cluster.objects[place]
     made = [cluster.apply(place_of(one), one) for one in kserve_cluster.workloads(service).values()]
     ready = str(all(condition(one, "Available") == "True" for one in made))
-    conditions = [{"type": "Ready", "status": ready}]
-    service["status"] = {"observedGeneration": service["metadata"]["generation"], "conditions": conditions}
+    about = {"observedGeneration": service["metadata"]["generation"]}
+    status = {**about, "conditions": [{"type": "Ready", "status": ready}]}
+    cluster.objects[place] = {**service, "status": status}
 
 
 def condition_generation(one: Plain) -> int:

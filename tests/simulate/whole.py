@@ -13,7 +13,6 @@ endpoints.
 
 from __future__ import annotations
 
-import copy
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -230,9 +229,7 @@ class WholeDay(Day):
     def _route(self) -> None:
         """Say of every route what a gateway says."""
         kinds = ("HTTPRoute", "Service")
-        store = {
-            tuple(name): copy.deepcopy(plain) for kind in kinds for name, plain in self.standing(kind).items()
-        }
+        store = {tuple(name): {**plain} for kind in kinds for name, plain in self.standing(kind).items()}
         gateway.report(store)
         for name, plain in store.items():
             if name[0] == "HTTPRoute":

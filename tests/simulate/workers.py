@@ -9,7 +9,6 @@ about: only the API server's clock says what was written when.
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -69,28 +68,31 @@ class Cluster:
     born: int = 0
     clock: int = 0
     """Seconds of the API server. Whatever happens in one tick happens in the same second."""
+    revisions: dict[int, tuple[Plain, str]] = field(default_factory=dict)
+    """Revisions of specs by their identities: what is stored never changes."""
 
     def apply(self, place: Place, manifest: Plain) -> Plain:
-        """Create or update an object. Raises Refused."""
+        """Create or update an object. Raises Refused. What is stored never changes: parts are shared."""
         held = self.objects.get(place)
         if held is None:
-            made = copy.deepcopy(manifest)
-            made["metadata"] |= {"generation": 1, "uid": f"uid-{len(self.objects)}-{self.born}"}
-            self.objects[place] = made
-            self._wrote(made, status=False)
-            return made
+            metadata = {"generation": 1, "uid": f"uid-{len(self.objects)}-{self.born}"}
+            made = {**manifest, "metadata": {**manifest["metadata"], **metadata}}
+            self.objects[place] = self._wrote(made, status=False)
+            return self.objects[place]
+        parts = {key: value for key, value in manifest.items() if key != "metadata"}
+        if all(key in held and held[key] == value for key, value in parts.items()):
+            return held
+        made = {**held, **parts}
         if held.get("spec") != manifest.get("spec"):
             if held["kind"] == "ResourceClaimTemplate":
                 raise Refused("spec: Invalid value: field is immutable")
             selectors = [item["spec"].get("selector") for item in (held, manifest)]
             if held["kind"] == "Deployment" and selectors[0] != selectors[1]:
                 raise Refused("spec.selector: Invalid value: field is immutable")
-            held["metadata"]["generation"] += 1
-            self._wrote(held, status=False)
-        for key, value in manifest.items():
-            if key != "metadata":
-                held[key] = copy.deepcopy(value)
-        return held
+            made["metadata"] = {**held["metadata"], "generation": held["metadata"]["generation"] + 1}
+            made = self._wrote(made, status=False)
+        self.objects[place] = made
+        return made
 
     def delete(self, place: Place) -> None:
         """Delete an object and the pods of a workload."""
@@ -102,13 +104,14 @@ class Cluster:
         self.pods = [pod for pod in self.pods if pod.node != node]
         return self.nodes.pop(node)
 
-    def _wrote(self, made: Plain, *, status: bool) -> None:
+    def _wrote(self, made: Plain, *, status: bool) -> Plain:
         """Note when a spec or a status was written, as an API server does."""
-        times = made["metadata"].setdefault("managedFields", [])
-        times[:] = [entry for entry in times if ("subresource" in entry) != status]
+        before = made["metadata"].get("managedFields", ())
         fields = {"f:status": {}} if status else {"f:spec": {"f:leaderWorkerTemplate": {}}}
         entry = {"time": f"{self.clock:010}", "fieldsV1": fields}
-        times.append(entry | ({"subresource": "status"} if status else {}))
+        entry |= {"subresource": "status"} if status else {}
+        times = [*(one for one in before if ("subresource" in one) != status), entry]
+        return {**made, "metadata": {**made["metadata"], "managedFields": times}}
 
     def tick(self, idle: Collection[Place] = ()) -> None:
         """Let every controller act once, but for those of the workloads that are `idle`."""
@@ -139,7 +142,7 @@ class Cluster:
     def _roll(self, place: Place) -> None:
         """One step of a rollout: create what is missing, replace what is old, within the budget."""
         made = self.objects[place]
-        wanted, revision = made["spec"]["replicas"], _revision(made)
+        wanted, revision = made["spec"]["replicas"], self._revision(made)
         surge, unavailable = _budget(made)
         copies = {pod.copy: pod for pod in self.mine(place)}
         current = {number for number, pod in copies.items() if pod.revision == revision}
@@ -162,6 +165,13 @@ class Cluster:
             self._start(place, made, self.born, revision)
             copies[self.born] = self.pods[-1]
             current.add(self.born)
+
+    def _revision(self, made: Plain) -> str:
+        spec, revision = self.revisions.get(id(made["spec"]), (None, ""))
+        if spec is not made["spec"]:
+            revision = sha256(json.dumps(written(made), sort_keys=True).encode()).hexdigest()[:10]
+            self.revisions[id(made["spec"])] = made["spec"], revision
+        return revision
 
     def _start(self, place: Place, made: Plain, number: int, revision: str) -> None:
         for index, template in enumerate(written(made)):
@@ -209,7 +219,7 @@ class Cluster:
 
     def _report(self, place: Place) -> None:
         made = self.objects[place]
-        wanted, revision = made["spec"]["replicas"], _revision(made)
+        wanted, revision = made["spec"]["replicas"], self._revision(made)
         copies = {pod.copy: pod.revision for pod in self.mine(place)}
         available, updated = self._available(place), sum(item == revision for item in copies.values())
         _, unavailable = _budget(made)
@@ -231,8 +241,7 @@ class Cluster:
             row["lastTransitionTime"] = since or f"{self.clock:010}"
         status |= {"replicas": len(copies), "updatedReplicas": updated, "conditions": conditions}
         if made.get("status") != status:
-            made["status"] = status
-            self._wrote(made, status=True)
+            self.objects[place] = self._wrote({**made, "status": status}, status=True)
 
 
 def _secrets(spec: Plain) -> Iterator[str]:
@@ -249,10 +258,6 @@ def written(made: Plain) -> list[Plain]:
         return [made["spec"]["template"]]
     both = made["spec"]["leaderWorkerTemplate"]
     return [both["leaderTemplate"], *([both["workerTemplate"]] * (both["size"] - 1))]
-
-
-def _revision(made: Plain) -> str:
-    return sha256(json.dumps(written(made), sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _budget(made: Plain) -> tuple[int, int]:

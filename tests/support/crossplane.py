@@ -279,6 +279,7 @@ class ControlPlane:
         self._waiting: list[Name] = []
         self._earlier: set[Name] = set()
         self._watches: defaultdict[str, set[str]] = defaultdict(set)
+        self._messages: dict[Name, tuple[Plain, pb.Resource]] = {}
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
         """Let something happen later."""
@@ -308,10 +309,14 @@ class ControlPlane:
 
     def write(self, plain: Plain) -> None:
         """Create or replace an object, whoever does; a write that changes nothing is none."""
+        self._put(copied(plain))
+
+    def _put(self, plain: Plain) -> None:
+        """Write what nobody changes any more. What is stored never changes, so its parts are shared."""
         name = name_of(plain)
         before = self.objects.get(name)
-        made = copied(plain)
-        metadata = made["metadata"]
+        metadata = {**plain["metadata"]}
+        made = {**plain, "metadata": metadata}
         if before is None:
             again = [next(self._numbers)] * (name in self._earlier)
             self._earlier.add(name)
@@ -334,13 +339,13 @@ class ControlPlane:
 
     def touch(self, name: Name) -> None:
         """Write something to an object that no function reads."""
-        plain = copied(self.objects[name])
-        plain["metadata"].setdefault("annotations", {})["touched"] = str(next(self._numbers))
-        self.write(plain)
+        metadata = self.objects[name]["metadata"]
+        annotations = {**metadata.get("annotations", {}), "touched": str(next(self._numbers))}
+        self.patch(name, metadata={**metadata, "annotations": annotations})
 
     def patch(self, name: Name, **parts: Plain) -> None:
         """Replace whole parts of an object, such as its status."""
-        self.write({**self.objects[name], **parts})
+        self._put({**self.objects[name], **parts})
 
     def delete(self, name: Name, *, by_hand: bool = False) -> None:
         """Delete an object, and what it composed; they live on for their finalizers.
@@ -350,12 +355,12 @@ class ControlPlane:
         before = self.objects.get(name)
         if before is None or "deletionTimestamp" in before["metadata"]:
             return
-        made = copied(before)
-        made["metadata"] |= {
+        marks = {
             "deletionTimestamp": self._stamp(),
             "resourceVersion": str(next(self._numbers)),
             "finalizers": [] if by_hand else [FOREGROUND],
         }
+        made = {**before, "metadata": before["metadata"] | marks}
         self.objects[name] = made
         self._changed(before, made)
         for child in self.composites[name].composed.values() if name in self.composites else ():
@@ -471,20 +476,30 @@ class ControlPlane:
             self._draw.shuffle(matched)
         resources = pb.Resources()
         for plain in matched:
-            resources.items.add().resource.update(plain)
+            resources.items.add().CopyFrom(self._sent(plain))
         return resources
+
+    def _sent(self, plain: Plain) -> pb.Resource:
+        """Return an object as it is sent: most are sent more often than they change."""
+        name = name_of(plain)
+        before, sent = self._messages.get(name, (None, None))
+        if before is not plain or sent is None:
+            sent = pb.Resource()
+            sent.resource.update(plain)
+            self._messages[name] = plain, sent
+        return sent
 
     def _called(self, name: Name, composite: Composite) -> list[Ran]:
         """Call the pipeline, on what there is now."""
         asked = pb.RunFunctionRequest()
         asked.meta.tag = f"{next(self._numbers)}"
-        asked.observed.composite.resource.update(self.objects[name])
+        asked.observed.composite.CopyFrom(self._sent(self.objects[name]))
         composite.seen.clear()
         composite.began = self.objects[name]
         for key, child in composite.composed.items():
             held = self.objects.get(child)
             if held is not None and "deletionTimestamp" not in held["metadata"]:
-                asked.observed.resources[key].resource.update(held)
+                asked.observed.resources[key].CopyFrom(self._sent(held))
                 composite.seen[key] = held["metadata"]["resourceVersion"]
         ran: list[Ran] = []
         for number, step in enumerate(self.pipelines[name.kind]):
@@ -541,9 +556,8 @@ class ControlPlane:
             self._apply(name, composite, key, desired)
         composite.stated = [step.stated for step in ran]
         self._watch(name, composite)
-        plain = copied(self.objects[name])
-        plain.setdefault("spec", {})["resourceRefs"] = [list(child) for child in composite.composed.values()]
-        self.write(plain)
+        references = [list(child) for child in composite.composed.values()]
+        self.patch(name, spec={**self.objects[name].get("spec", {}), "resourceRefs": references})
         self._report(name, composite, ran, answer)
 
     def _is_newer(self, name: Name, seen: str | None) -> bool:
@@ -568,8 +582,8 @@ class ControlPlane:
 
     def _apply(self, owner: Name, composite: Composite, key: str, desired: Plain) -> None:
         held = composite.composed.get(key)
-        made = copied(desired)
-        metadata = made.setdefault("metadata", {})
+        made = {**desired, "metadata": {**desired.get("metadata", {})}}
+        metadata = made["metadata"]
         metadata["name"] = held.name if held else metadata.get("name", f"{owner.name}-{key}")
         if owner.namespace:
             metadata.setdefault("namespace", owner.namespace)
@@ -580,15 +594,14 @@ class ControlPlane:
         if "annotations" in before.get("metadata", {}):
             metadata["annotations"] = before["metadata"]["annotations"] | metadata.get("annotations", {})
         if "resourceRefs" in before.get("spec", {}):
-            made["spec"]["resourceRefs"] = before["spec"]["resourceRefs"]
+            made["spec"] = {**made["spec"], "resourceRefs": before["spec"]["resourceRefs"]}
         composite.composed[key] = name_of(made)
-        self.write({**made, **kept})
+        self._put({**made, **kept})
 
     def _report(self, name: Name, composite: Composite, ran: list[Ran], answer: drive.Answer) -> None:
         """Write the status of the answer, then Crossplane's own conditions with those of the answer."""
-        plain = copied(self.objects[name])
-        status = plain["status"] = {**plain.get("status", {}), **answer.status}
-        self.write(plain)
+        status = {**self.objects[name].get("status", {}), **answer.status}
+        self.patch(name, status=status)
         rows = {row["type"]: row for row in status.get("conditions", [])}
         for kind, (holds, reason, message) in answer.conditions.items():
             rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}
@@ -599,8 +612,7 @@ class ControlPlane:
         opened = composite.breaker.opened is not None
         reason = "WatchCircuitOpen" if opened else "WatchCircuitClosed"
         rows["Responsive"] = {"type": "Responsive", "status": str(not opened), "reason": reason}
-        status["conditions"] = [rows[kind] for kind in sorted(rows)]
-        self.write(copied(plain))
+        self.patch(name, status={**status, "conditions": [rows[kind] for kind in sorted(rows)]})
 
     def _generation(self, name: Name, composite: Composite) -> int:
         """Return the generation that a reconcile was about: its own write of references is part of it."""
