@@ -399,6 +399,14 @@ def test_it_gives_way_itself_where_nobody_does() -> None:
     assert [reason for _, reason, _ in answer.events if reason.startswith("Replica")] == ["ReplicaYielded"]
 
 
+def test_where_no_class_preempts_it_gives_way_like_any_other() -> None:
+    listed = [VICTIM, waiting(CHAT, "a")]
+    plain = [{**row, "preempts": False} for row in CLASSES]
+    for classes, stays in ((CLASSES, 1), (plain, 0)):
+        answer = asked(CHAT, arbitrating(a=1), listed, ON | {"priorityClasses": classes})
+        assert len(answer.replicas) == stays
+
+
 def test_the_label_goes_once_it_is_ready() -> None:
     ready = waiting(CHAT, "a")
     ready["status"]["conditions"] = [build.condition("Ready", status=True)]

@@ -13,6 +13,7 @@ from function.scheduler.budget import ALLOWANCE, UNITS, Budget, CallBudget
 from function.scheduler.device_accounting import Demand, PodLayout
 from function.scheduler.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.ledger import NodeCapacity
+from function.scheduler.schedule import schedule
 from function.scheduler.search import search
 from tests.support import build
 from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
@@ -237,6 +238,14 @@ def test_what_the_passes_of_earlier_deployments_take_is_taken_from_the_call(
     budget = run(World(mine, [hard("a")], [], input=given, more=more)).decision.budget
     budget.turn("a")
     assert budget.open().steps == left + ALLOWANCE, reason
+
+
+def test_a_decision_that_may_take_so_many_steps_takes_no_more() -> None:
+    inputs = decide(World(ask(engines=sized(*HARD)), [hard("a"), hard("b")])).inputs
+    for most in (10, 500):
+        budget = schedule(inputs, most=most).budget
+        assert budget is not None
+        assert budget.taken == most
 
 
 def test_resolving_requests_on_devices_draws_on_the_same_budget() -> None:

@@ -283,3 +283,14 @@ def test_what_befalls_a_cluster_takes_only_what_is_sure_to_run_there(
     replicas = [own_replica] if listed else None
     decision = decide(World(ask(), fleet, replicas, build.observed(own_replica)))
     assert [replica.own_replica.key for replica in decision.kept] == ["replica-a-0"] * left, reason
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_beside_what_runs_nothing_is_placed_before_the_fleet_is_delivered(*, whole: bool) -> None:
+    """Its own cluster is read by name, and has room: who else holds it, and what is better, is not told."""
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    fleet = [one("a", 9)]
+    named = {"cluster/a": fleet, "own-replicas/my-model": [own_replica]}
+    made = World(ask(2), None, None, build.observed(own_replica), more=named)
+    decision = decide(made.but(clusters=fleet, replicas=[own_replica]) if whole else made)
+    assert (len(decision.kept), len(decision.placed)) == (1, int(whole))

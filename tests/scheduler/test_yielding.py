@@ -15,6 +15,7 @@ from function.api import InferenceCluster, ModelReplica
 from function.api.replica import parse
 from function.boundary import PlainDocument
 from function.scheduler.ledger import Ledger, yielding
+from function.scheduler.outcomes import Cause
 from tests.support import build, scale
 from tests.support.cases import clusters, pools_of
 from tests.support.coordinated import EARLY, LATE, called
@@ -205,6 +206,7 @@ def standing_on(parent: Plain, cluster: str, index: int = 0, minute: int = 0, **
 
 ON_B = standing_on(OTHER, "b", 1)
 LEAVES_B = standing_on(OTHER, "b", 1, terminating=True)
+TWIN = standing_on(OTHER, "z", 1, minute=1)
 STRANGER = standing_on(called("third"), "b", 1)
 
 
@@ -217,6 +219,7 @@ STRANGER = standing_on(called("third"), "b", 1)
         ([STRANGER], {"b": 2, "c": 1}, "None", "c", "nor does one of another deployment"),
         ([ON_B], {"b": 2}, "None", "b", "where it leaves it has none, so it takes the other pool there"),
         ([], {"b": 1}, "None", "z", "nor has it less than none there, so it takes b"),
+        ([TWIN], {"b": 2, "c": 2}, "None", "b", "both of the other go, one to b and one to c"),
         ([], {"b": 1, "c": 1}, "GlobalOrder", "c", "its own pass takes b for it, and nothing else does"),
     ],
 )
@@ -240,6 +243,8 @@ def test_one_whose_key_cannot_be_read_stays_and_holds_back_nobody() -> None:
     listed = [standing_on(FIRST, "z", ready=True), ours, odd]
     observed = build.observed(ours) | {"replica-!": odd}
     given = {"overcommit": "Yield"}
-    answer = run(World(MINE, clusters(z=1), listed, observed, input=given))
+    answer = run(World(called("mine", 2), clusters(z=1), listed, observed, input=given))
     assert answer.decision is not None
-    assert [dropped.own_replica.key for dropped in answer.decision.dropped] == ["replica-z-0"]
+    assert [(dropped.own_replica.key, dropped.cause) for dropped in answer.decision.dropped] == [
+        ("replica-z-0", Cause.Yielded)
+    ]
