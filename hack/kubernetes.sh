@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the API server, the controllers and the scheduler of a Kubernetes release, for `make referee KUBERNETES=VERSION`:
-# hack/kubernetes.sh VERSION FOLDER. Needs Go and its module proxy, and some ten minutes of CPU. `go` verifies the modules.
+# hack/kubernetes.sh VERSION FOLDER. Needs Go and its module proxy, and some 13 minutes of CPU. `go` verifies the modules.
 set -euo pipefail
 
 version=${1#v}

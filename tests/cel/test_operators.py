@@ -139,6 +139,17 @@ CASES = [
     ("in a text is an error", f"1 in {S}", "error"),
     ("a version in literals is an error", f"{D}.v in ['1.2.3']", "error"),
     ("bytes in literals are", "dyn(b'a') in ['a']", "error"),
+    (
+        "a plain value beside a quantity in a list",
+        f"dyn({I}) in [dyn(quantity('1Gi')), dyn(42)] && dyn({S}) in [dyn(device.capacity['d'].q), dyn('fish')]",
+        "match",
+    ),
+    ("and where it is not", f"dyn({I}) in [dyn(quantity('1Gi')), dyn(41)]", "nomatch"),
+    (
+        "sets of both",
+        "sets.contains([dyn(quantity('1Gi')), dyn(1)], [dyn(1)]) && !sets.intersects([dyn(1)], [dyn(quantity('1'))])",
+        "match",
+    ),
     ("a quantity in literals is in none", "dyn(device.capacity['d'].q) in ['a']", "nomatch"),
     (
         "list index",

@@ -69,6 +69,12 @@ def test_a_kind_that_ends_in_list_and_has_no_items_is_an_object(tmp_path: Path) 
     assert "ignored 1 object of a kind that is not read: 1 AllowList.x.io" in run("plan", path).err
 
 
+def test_a_name_that_is_a_number_of_many_digits_is_no_crash(tmp_path: Path) -> None:
+    path = write(tmp_path / "fleet.yaml", FLEET)
+    path.write_text(f"{path.read_text()}\n---\nkind: ConfigMap\nmetadata: {{name: 0x{'f' * 5000}}}\n")
+    assert "ignored 1 object of a kind that is not read: 1 ConfigMap" in run("plan", path).err
+
+
 @pytest.mark.parametrize("between", ["\n", "", "\n\n  "])
 def test_objects_of_json_may_follow_each_other(between: str, tmp_path: Path) -> None:
     """`kubectl get -o json | jq -c '.items[]'` writes a line for each object."""

@@ -95,8 +95,13 @@ class Quantity:
         return self.order(other)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the values are equal, whatever their forms. A computed right side has no equality."""
-        if not isinstance(other, Quantity) or other.computed:
+        """Tell whether the values are equal, whatever their forms. A computed right side has no equality.
+
+        Python asks this too, when it looks through a list for something else; that is only not equal.
+        """
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        if other.computed:
             raise no_overload()
         return self.order(other) == 0
 

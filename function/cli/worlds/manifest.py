@@ -91,6 +91,14 @@ def map_at(content: object, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _text(value: object) -> str:
+    """Return a name as text; empty where there is none, or one number of more digits than Python writes."""
+    try:
+        return str(value or "")
+    except ValueError:
+        return ""
+
+
 class Manifest:
     """One object and the file it came from."""
 
@@ -107,7 +115,7 @@ class Manifest:
         self.kind, self.holder = str(content.get("kind")), holder
         self.metadata, self.spec = map_at(content, "metadata"), map_at(content, "spec")
         """Empty where there are none to read."""
-        self.name, self.namespace = (str(self.metadata.get(key) or "") for key in ("name", "namespace"))
+        self.name, self.namespace = (_text(self.metadata.get(key)) for key in ("name", "namespace"))
         self.identity = self.namespace, self.name
         title = f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}".rstrip()
         self.short_title = f"{title} of {holder}" if holder else title
