@@ -216,6 +216,15 @@ PASSED: list[tuple[str, bool, Plain, str]] = [
     ("the youngest gives way", False, {"overcommit": "Yield"}, "second"),
     ("one that is Ready stays, and the other goes", True, {"overcommit": "Yield"}, "first"),
     ("without Yield nobody does", False, {}, ""),
+    (
+        "so it is beside a guarantee",
+        False,
+        {
+            "overcommit": "Yield",
+            "quotas": [{"name": "more", "namespaces": [NAMESPACE], "guaranteed": {"nodes": 9}}],
+        },
+        "second",
+    ),
 ]
 
 
@@ -224,7 +233,7 @@ def test_two_that_passed_a_quota_at_once(reason: str, config: Plain, leaves: str
     first, second = starting("first", 1), starting("second", 2, ready=ready)
     listed = [first[1], second[1]]
     for parent, replica in (first, second):
-        settings = config | under(quota("few", nodes=1))
+        settings = config | under(quota("few", nodes=1), *config.get("quotas", ()))
         answer = run(World(parent, clusters(a=4), listed, build.observed(replica), input=settings))
         gone = parent["metadata"]["name"] == leaves
         assert (not answer.replicas) == gone, reason
