@@ -538,6 +538,14 @@ def test_at_rest_the_clusters_say_which_pools_are_overcommitted() -> None:
     assert run(made).conditions["ReplicasScheduled"][2] == "Scheduled 1 of 1 replica"
 
 
+def test_where_every_replica_is_read_they_are_counted_whatever_the_clusters_say() -> None:
+    running, fleet = build.replica(ask(2), "a", 0, pools="p0", ready=True), clusters(a=2)
+    fleet[0]["status"]["gpuPools"][0]["overcommitted"] = True
+    answer = run(World(ask(2), fleet, [running], build.observed(running)))
+    assert len(answer.replicas) == 2
+    assert "PoolOvercommitted" not in answer.conditions["ReplicasScheduled"][2]
+
+
 @pytest.mark.parametrize(
     ("waiting", "said", "reason"),
     [

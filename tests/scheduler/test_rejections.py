@@ -374,3 +374,10 @@ def test_where_nothing_is_missing_nothing_is_looked_up() -> None:
     decision = decide(World(ask(), clusters(a=1)))
     assert decision.rejections == {}
     assert set(decision.survey()) == {"a"}
+
+
+def test_why_no_other_fits_is_told_where_nothing_is_to_be_done_too() -> None:
+    running = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    decision = decide(World(ask(), clusters(a=1), [running], build.observed(running)))
+    assert (len(decision.kept), decision.placed) == (1, ())
+    assert set(decision.survey()) == {"a"}
