@@ -45,19 +45,24 @@ DAYS = {"days": Day, "whole days": WholeDay}
 
 def swarming(seconds: float, first: int) -> str:
     """Live until the time is over, and return a table. Raises BrokenPromise."""
-    lives, spent, started = Counter[str](), Counter[str](), time.monotonic()
+    lives, spent, lived, started = Counter[str](), Counter[str](), Counter[str](), time.monotonic()
     for seed in count(first):
         for name, live in SIMULATIONS.items():
             if time.monotonic() - started >= seconds:
-                rows = [(name, str(lives[name]), f"{spent[name] / 1e9:.1f}") for name in SIMULATIONS]
-                return columns([("simulation", "lives", "CPU s"), *rows])
+                hours = {name: f"{lived[name] / 3600:.1f}" for name in DAYS}
+                rows = [
+                    (name, str(lives[name]), hours.get(name, ""), f"{spent[name] / 1e9:.1f}")
+                    for name in SIMULATIONS
+                ]
+                return columns([("simulation", "lives", "simulated hours", "CPU s"), *rows])
             before = time.process_time_ns()
             try:
-                live(seed)
+                life = live(seed)
             except BrokenPromise as broken:
                 kind = DAYS.get(name)
                 raise BrokenPromise(swarm.shrunk(seed, kind) if kind else f"{name}: {broken}") from None
             lives[name] += 1
+            lived[name] += round(life.plane.now) if isinstance(life, Day) else 0
             spent[name] += time.process_time_ns() - before
     raise AssertionError("not reached")
 
