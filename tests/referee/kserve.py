@@ -295,9 +295,10 @@ class Replica:
                 ours = {"parentRef": parent, "conditions": said}
                 if plural == "httproutes":
                     ours["controllerName"] = "example.com/played"
-                if one.get("status", {}).get("parents") != [ours]:
+                field = "parent" if version.endswith("v1alpha2") else "parents"
+                if one.get("status", {}).get(field) != [ours]:
                     path = f"/apis/{version}/namespaces/{space}/{plural}/{one['metadata']['name']}/status"
-                    status = {"status": {"parents": [ours]}}
+                    status = {"status": {field: [ours]}}
                     cluster.call("PATCH", path, status, "application/merge-patch+json")
 
     def made(self) -> dict[tuple[str, str], Plain] | None:
