@@ -5,8 +5,8 @@ stays, whatever is said of it later. Rules:
 
 1. What exists counts until it is gone, as it does in the ledger, and so does what is placed in this pass.
 2. A pool is covered when it publishes the quota's device class and its expression holds; one that fails on a
-   pool, or costs more than its part of what a call evaluates, does not hold there. What runs on a cluster
-   that is not known is taken to be covered.
+   pool does not hold there. One that costs more than its part of what a call evaluates is taken to hold, and
+   what runs on a cluster that is not known to be covered.
 3. A replica that holds nodes of a covered pool counts as one, with those nodes, the devices that it claims
    there, and their price. Where an amount of money is limited, a pool without a price takes nothing new.
 4. A replacement may stand in for what it replaces; one beside it, by surge, counts on top.
@@ -47,7 +47,7 @@ FIRST = 10**12
 
 EVALUATION_UNITS, LEAST_PART = 3_000_000, 128
 """Units that all expressions share on all pools, and those that each evaluation has at least: nearly twice
-what a real one costs. One that needs more than its part fails."""
+what a real one costs. One that needs more than its part covers the pool (rule 2)."""
 
 
 class QuotaHolding(NamedTuple):
@@ -367,10 +367,10 @@ class QuotaUsage:
 
     def _evaluate(self, program: Program, pool: Subject) -> Outcome:
         """Evaluate within an equal part of the units that all expressions have on all pools together."""
-        return program.evaluate(pool, self._part)
+        return program.evaluate(pool, self._units_each)
 
     @cached_property
-    def _part(self) -> int:
+    def _units_each(self) -> int:
         expressions = sum(scope.first.cel is not None for scope in self._scopes.values())
         pools = sum(len(cluster.pools) for cluster in self.clusters.values())
         return min(LIMIT, max(LEAST_PART, EVALUATION_UNITS // max(1, expressions * pools)))
