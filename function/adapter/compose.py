@@ -100,10 +100,8 @@ def condition_types(_request: Request) -> tuple[str, ...]:
 
 def in_doubt(doubt: Doubt) -> tuple[Condition, ...]:
     """Return the conditions of an adapter that cannot be read."""
-    text = one_line(f"{doubt.message}; every placement is kept, nothing new is placed")
-    return tuple(
-        Condition(kind, status=False, reason=doubt.reason, message=text) for kind in (SCHEDULED, READY)
-    )
+    text = f"{doubt.message}; every placement is kept, nothing new is placed"
+    return tuple(unmet(kind, doubt.reason, text) for kind in (SCHEDULED, READY))
 
 
 def conditions(

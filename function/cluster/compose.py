@@ -30,7 +30,7 @@ from function import objects
 from function.api.declared_cluster import EXISTING, DeclaredCluster, SecretRef
 from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
-from function.api.text import counted, one_line
+from function.api.text import counted
 from function.boundary import Condition, Desired, Request, Resolution, Unreadable, text_at
 from function.cluster import names
 from function.cluster.drift import drift
@@ -246,8 +246,7 @@ def verified(request: Request, published: Mapping[str, Any]) -> Condition:
     if not pools:
         return Condition(VERIFIED, status=True, reason="Verified")
     pools.sort(key=lambda pool: (pool.findings[0].order, pool.name))
-    text = one_line(". ".join(pool.phrase() for pool in pools))
-    return Condition(VERIFIED, status=False, reason="Drift", message=text)
+    return unmet(VERIFIED, "Drift", ". ".join(pool.phrase() for pool in pools))
 
 
 def capacity_usable(snapshot: ClusterSnapshot) -> Condition:

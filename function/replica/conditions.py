@@ -29,7 +29,7 @@ from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
 from function.replica.snapshot import UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
 from function.replica.state import EngineState, all_of
-from function.transitions import MISSING, conditions_before, transitions
+from function.transitions import MISSING, conditions_before, transitions, unmet
 
 ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
 SHOWN = 3
@@ -146,7 +146,7 @@ def conditions(
     # Pods are observed while a workload is not available: an available one has all of its.
     scheduled = Condition(SCHEDULED, status=True, reason="Scheduled")
     if pending:
-        scheduled = Condition(SCHEDULED, status=False, reason="Unschedulable", message=one_line(pending))
+        scheduled = unmet(SCHEDULED, "Unschedulable", pending)
     elif pending is None and not all_of(state.ready for state in states):
         text = "The pods are not observed yet"
         scheduled = Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
@@ -160,7 +160,7 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     if not all_of(state.created for state in states):
         waiting = [_blamed(state.name, state) for state in states if not state.created]
         text = f"Not on {snapshot.replica.spec.cluster_name} yet: {listed(waiting, SHOWN)}"
-        return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
+        return unmet(ACCEPTED, "Deploying", text)
     # OwnSelectors of docs/compatibility.md: labels that we select by reach no pod from a user, who is told.
     reserved = [
         f"{key} (engine {engine.name}, {member.role})"
@@ -196,19 +196,19 @@ def _ready(
     if not all_of(state.ready for state in states):
         if not all_of(state.created for state in states):
             text = joined("Waiting for the workloads to be created", refused)
-            return Condition(READY, status=False, reason="WaitingForModel", message=one_line(text))
+            return unmet(READY, "WaitingForModel", text)
         unready = listed([state.name for state in states if not state.ready], SHOWN)
         waiting = joined(f"Not serving yet: {unready}", refused)
         reason, said = waits_for(observed)
         reason, text = ("Unschedulable", pending) if pending else (reason, said or waiting)
-        return Condition(READY, status=False, reason=reason, message=one_line(text))
+        return unmet(READY, reason, text)
     if services(observed):
         # KServe's own condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
     # PickerCounts of docs/compatibility.md: without a picker no request reaches a pod.
     if not picker_works(observed):
         text = joined("The endpoint picker is not available yet", refused)
-        return Condition(READY, status=False, reason="PickerStarting", message=one_line(text))
+        return unmet(READY, "PickerStarting", text)
     # What a gateway does not say yet passes: some report on no route at all.
     rejections = (
         text
@@ -218,7 +218,7 @@ def _ready(
     )
     rejection = next(rejections, "")
     if rejection:
-        return Condition(READY, status=False, reason="RouteRejected", message=one_line(rejection))
+        return unmet(READY, "RouteRejected", rejection)
     return Condition(READY, status=True, reason="Serving")
 
 
@@ -231,15 +231,14 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
         return Condition(UPDATED, status=True, reason="UpToDate")
     for state in states:
         if state.stalled:
-            text = one_line(f"{state.name}: {state.stalled}")
-            return Condition(UPDATED, status=False, reason="RolloutStalled", message=text)
+            return unmet(UPDATED, "RolloutStalled", f"{state.name}: {state.stalled}")
     counts = [
         _blamed(f"{state.name} {state.updated} of {state.copies} copies", state)
         for state in states
         if not state.rolled_out
     ]
     text = listed(counts, SHOWN) or "No workload is composed yet"
-    return Condition(UPDATED, status=False, reason="Updating", message=one_line(text))
+    return unmet(UPDATED, "Updating", text)
 
 
 def _blamed(text: str, state: EngineState) -> str:

@@ -26,7 +26,6 @@ from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import Destination, dns_1035_name, is_dns_1035, read_destination
 from function.api.routing import read_endpoint
-from function.api.text import one_line
 from function.boundary import (
     NO_REUSE,
     Condition,
@@ -38,7 +37,7 @@ from function.boundary import (
     text_at,
 )
 from function.fail_static import Doubt, as_observed, foreign
-from function.transitions import circuit_open, transitions
+from function.transitions import circuit_open, transitions, unmet
 
 __all__ = ["KIND", "condition_types", "run"]
 
@@ -201,8 +200,7 @@ def routing_ready(snapshot: EndpointSnapshot) -> Condition:
     """RoutingReady: routes can refer to the Service, and it leads where the URL says."""
     destination = snapshot.destination
     if isinstance(destination, Doubt):
-        text = one_line(f"{destination.message}; what is composed stays as it is")
-        return Condition(READY, status=False, reason=destination.reason, message=text)
+        return unmet(READY, destination.reason, f"{destination.message}; what is composed stays as it is")
     if not snapshot.is_complete:
         waiting = "EndpointSlice" if snapshot.service else "Service"
         text = f"The {waiting} is not observed yet"
