@@ -414,9 +414,7 @@ class Spread:
         self._excess_of = {
             name: itemgetter(*self._numbered(cluster)) for name, cluster in fleet.items() if ours
         }
-        self._table: list[int] = []
-        self._version: int | None = None
-        """The counts of which the table is."""
+        self._excesses = Memo(self._tabulate, most=1)
 
     def _numbered(self, cluster: InferenceCluster) -> list[int]:
         """Number the domains of a cluster, one for each constraint."""
@@ -439,9 +437,7 @@ class Spread:
 
         Asked for every cluster and every replica that is placed: the table is one for all clusters.
         """
-        if counts.version != self._version:
-            self._table, self._version = self._tabulate(counts), counts.version
-        excess = self._excess_of[cluster.name](self._table)
+        excess = self._excess_of[cluster.name](self._excesses.of(counts.version, counts))
         return excess if len(self.constraints) > 1 else (excess,)
 
 
@@ -453,9 +449,7 @@ class TopologySpreadFilter:
     def __init__(self, spread: Spread) -> None:
         """Take the binding constraints."""
         self._spread = spread
-        self._rejections: dict[tuple[int, str], Rejection] = {}
-        self._version: int | None = None
-        """The counts of which the rejections are."""
+        self._rejections: Memo[None, dict[tuple[int, str], Rejection]] = Memo(lambda _: {}, most=1)
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
@@ -479,15 +473,14 @@ class TopologySpreadFilter:
 
     def _too_far(self, at: int, domain: str, counts: ReplicaCounts, beyond: int) -> Rejection:
         """The rejection of every cluster in a domain: written once, since clusters x replicas ask for it."""
-        if counts.version != self._version:
-            self._rejections, self._version = {}, counts.version
-        rejection = self._rejections.get((at, domain))
+        written = self._rejections.of(counts.version, None)
+        rejection = written.get((at, domain))
         if rejection is None:
             constraint = self._spread.constraints[at]
             most = constraint.constraint.max_skew
             detail = constraint.phrase(domain, counts, most + beyond)
             rejection = Rejection(Reason.TopologySpread, detail=detail, needs=most + beyond, total=most)
-            self._rejections[at, domain] = rejection
+            written[at, domain] = rejection
         return rejection
 
 
