@@ -76,7 +76,7 @@ def _facts(name: str) -> dict[str, Any] | None:
 
 def manual_of(command: click.Command) -> dict[str, Any]:
     """The manual page of a command, as it stands in the table."""
-    context = click.Context(command, info_name="", help_option_names=HELP)
+    context = click.Context(command, info_name="", **{**command.context_settings, "help_option_names": HELP})
     options = (item for item in command.get_params(context) if isinstance(item, click.Option))
     records = (option.get_help_record(context) for option in options)
     listed = [list(record) for record in records if record]

@@ -48,7 +48,7 @@ def test_the_manual_page_of_the_table_is_the_one_of_the_command(name: str, width
             parent=click.Context(main, info_name="fleet-scheduler"),
             info_name=name,
             terminal_width=width,
-            help_option_names=HELP,
+            **{**command.context_settings, "help_option_names": HELP},
         ).get_help()
         for shown in (command, Manual(name, facts))
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler as clusters
 from function.cluster.snapshot import REPLICAS, class_requirement
 from function.deployment import handler as deployments
+from function.objects import COLLECTION, KIND as OBJECT, OBSERVE
+from tests.cluster.build import LEASE
+from tests.replica import build as replicas, generate
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 from tests.support import build
@@ -75,3 +79,48 @@ def test_install_names_every_file_of_the_example() -> None:
     text = (caller.ROOT / "docs" / "install.md").read_text()
     named = {Path(path).name for path in re.findall(r"example/bring-your-own/(\S+\.yaml)", text)}
     assert named == {file.name for file in FOLDER.glob("*.yaml")}
+
+
+PLURALS = {"DeviceClass": "deviceclasses"}
+
+
+def access(resource: Plain) -> set[tuple[str, str, str]]:
+    """Return what provider-kubernetes does there for an Object or a collection: group, resource, verb."""
+    spec = resource["spec"]
+    if resource["kind"] == COLLECTION:
+        verbs, looked_at = ("get", "list"), spec["observeObjects"]
+    elif resource["kind"] == OBJECT:
+        policies, looked_at = spec.get("managementPolicies", ["*"]), spec["forProvider"]["manifest"]
+        writes = () if policies == [*OBSERVE] else ("list", "watch", "create", "update", "patch")
+        verbs = ("get", *writes, *(("delete",) if policies == ["*"] else ()))
+    else:
+        return set()
+    kind, group = looked_at["kind"], looked_at["apiVersion"].rpartition("/")[0]
+    return {(group, PLURALS.get(kind, f"{kind.lower()}s"), verb) for verb in verbs}
+
+
+def ruled(rules: list[Plain]) -> set[tuple[str, str, str]]:
+    """Return what rules of RBAC allow: group, resource, verb."""
+    return {
+        allowed for rule in rules for allowed in product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    }
+
+
+def test_the_permissions_allow_whatever_is_made_and_looked_at() -> None:
+    """An Object that may not be applied stays unready, and a Role may grant no more than its maker may do."""
+    scenes = [scene(seed) for seed in range(60) for scene in (generate.scene, generate.kserve_scene)]
+    composed = [resource for scene in scenes for resource in replicas.run(scene).desired.values()]
+    looks = {"publish": "Attributes", "capacity": "Usable", "tenants": "Charge", "heartbeat": LEASE}
+    for spec in ({"celVersion": "1.37"}, {"stack": "KServe", "kserve": {"apiVersion": "v1alpha2"}}):
+        cluster = {**CLUSTERS["gpu-east"], "spec": {**CLUSTERS["gpu-east"]["spec"], **spec}}
+        composed += [desired.resource for desired in answer(cluster, **looks).desired.values()]
+    used = set().union(*map(access, composed))
+    (role,) = caller.objects(FOLDER / "permissions.yaml")
+    allowed, kinds = ruled(role["rules"]), {resource for _, resource, _ in used}
+    assert {"poddisruptionbudgets", "secrets", "namespaces", "pods", "apiservices", "resourceclaims"} <= kinds
+    assert {group for group, _, _ in used} >= {"serving.kserve.io", "policy", "coordination.k8s.io"}
+    assert sorted(used - allowed) == []
+    made = [one["spec"]["forProvider"]["manifest"] for one in composed if one["kind"] == OBJECT]
+    granted = set().union(*(ruled(manifest["rules"]) for manifest in made if manifest["kind"] == "Role"))
+    assert granted, "the picker has a Role"
+    assert sorted(granted - allowed) == []
