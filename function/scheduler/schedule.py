@@ -13,7 +13,7 @@ While anything that placing depends on is unknown or invalid, only 1, 2 and 5 ru
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -165,12 +165,17 @@ def _outranked(
     return f"to {named.to}, class {named.class_name}" if higher and not strangers else ""
 
 
-def _gives_way(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, Dropped]:
+def _gives_way(
+    inputs: SchedulingInput, arbitration: Arbitration, staying: Iterable[OwnReplica]
+) -> dict[str, Dropped]:
     """The own replica, by key, that gives way to one of a higher class in this pass (Law 2, reason 8).
 
     One a pass, so that the next is judged by what came of it. Doubt keeps: it goes only where its cluster
     names it by its uid, what is observed here says so too, and the deployment can spare it, now and by its
     latest note. What either side noted of its standing is judged anew (`_outranked`).
+
+    `staying`: those that no other reason takes. One that a drain or the loss of its cluster takes in the same
+    pass serves no more, so it makes no other one dispensable.
     """
     victims, shares = arbitration.victims, arbitration.shares
     team = (quota for quota in inputs.config.quotas if inputs.deployment.namespace in quota.namespaces)
@@ -178,8 +183,8 @@ def _gives_way(inputs: SchedulingInput, arbitration: Arbitration) -> dict[str, D
         return {}
     ours = {
         (own_replica.replica.namespace, own_replica.replica.name): own_replica
-        for own_replica in inputs.fleet.own_replicas
-        if own_replica.readable and not own_replica.terminating
+        for own_replica in staying
+        if own_replica.readable
     }
     if disruption.spare(inputs, ours.values()) < 1:
         return {}
@@ -200,11 +205,10 @@ def retain(
     inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, arbitration: Arbitration = NOBODY
 ) -> Retained:
     """Go through the existing replicas in the order of cluster and index. `arbitration`: who gives way."""
-    yields = _yields(inputs, arbitration) | _gives_way(inputs, arbitration)
-    leaving = {
-        own_replica.key: _leaves(inputs, own_replica) or yields.get(own_replica.key)
-        for own_replica in inputs.fleet.own_replicas
-    }
+    leaving = {own_replica.key: _leaves(inputs, own_replica) for own_replica in inputs.fleet.own_replicas}
+    others = [own_replica for own_replica in inputs.fleet.own_replicas if leaving[own_replica.key] is None]
+    yields = _yields(inputs, arbitration) | _gives_way(inputs, arbitration, others)
+    leaving |= {own_replica.key: yields.get(own_replica.key) for own_replica in others}
     drains = {key: drop for key, drop in leaving.items() if drop and drop.cause is Cause.Drained}
     staying = [
         own_replica

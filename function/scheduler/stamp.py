@@ -138,10 +138,18 @@ def updated_spec(
 def paused_spec(shape: ReplicaShape, observed: Mapping[str, Any]) -> dict[str, Any]:
     """The spec of a replica whose update waits: as observed, with as many copies as are wanted now.
 
-    How many copies there are is no part of the template: scaling an engine does not wait for a rollout.
+    How many copies there are is no part of the template: scaling an engine does not wait for a rollout. More
+    copies do where each is to have fewer pods: what is charged is copies as they will be.
     """
-    copies = {engine.name: engine.copies for engine in shape.engines}
-    engines = [{**engine, "copies": copies[engine["name"]]} for engine in observed["engines"]]
+    by_name = {engine.name: engine for engine in shape.engines}
+    engines = []
+    for engine in observed["engines"]:
+        wanted = by_name[engine["name"]]
+        workers = [member for member in engine["members"] if member.get("role") == "Worker"]
+        pods = max((mapping(member.get("worker")).get("nodes") or 1 for member in workers), default=0)
+        shrinks = max(member.pods for member in wanted.members) < pods
+        copies = min(wanted.copies, engine.get("copies") or 1) if shrinks else wanted.copies
+        engines.append({**engine, "copies": copies})
     kept = {key: value for key, value in observed.items() if key != _MANAGED}
     return {**kept, "engines": engines}
 

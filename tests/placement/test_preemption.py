@@ -296,6 +296,20 @@ KEPT: list[tuple[str, Plain, list[Plain], list[Plain], Plain]] = [
         ON,
     ),
     (
+        "nor beside one that leaves with its cluster in the same pass",
+        of("train", "batch", 2, least=1),
+        arbitrating(named(VICTIM), a=1),
+        [VICTIM, running(TRAIN, "gone", 1), waiting(CHAT, "a")],
+        ON,
+    ),
+    (
+        "nor beside one that is drained in the same pass",
+        of("train", "batch", 2, least=1),
+        arbitrating(named(VICTIM), a=1, b={"taints": [build.taint("x", "NoExecute")]}),
+        [VICTIM, running(TRAIN, "b", 1), waiting(CHAT, "a")],
+        ON,
+    ),
+    (
         "it noted that it could not",
         TRAIN,
         arbitrating(named(VICTIM), a=1),

@@ -11,7 +11,7 @@ import pytest
 from function.api import ModelDeployment
 from function.scheduler.stamp import template_of, updated_spec
 from tests.support import build
-from tests.support.cases import clusters
+from tests.support.cases import ask, clusters
 from tests.support.drive import Answer, run
 from tests.support.rollouts import NEW, NEWER, OLD, Seen, deployment, images, running
 from tests.support.world import World
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 ONE: Plain = {"rollout": {"maxUnavailable": 1}}
+SURGE: Plain = {"rollout": {"maxUnavailable": 0}, "disruption": {"maxUnavailable": 0, "maxSurge": 1}}
 TWO: Plain = {"rollout": {"maxUnavailable": 2}}
 
 
@@ -270,6 +271,31 @@ def test_copies_and_labels_do_not_wait() -> None:
     answer = answered(made, THREE)
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
     assert {replica["spec"]["engines"][0]["copies"] for replica in answer.replicas.values()} == {2}
+
+
+@pytest.mark.parametrize(
+    ("workers", "copies", "waiting", "reason"),
+    [
+        (2, 4, (4, 2), "fewer workers in more copies: 4 with 4 workers would hold 20 of 12 nodes"),
+        (2, 1, (4, 1), "fewer copies hold less, whatever their workers"),
+        (5, 1, (4, 1), "nor do copies that are to have more workers wait"),
+        (3, 2, (4, 2), "as many copies as there are"),
+    ],
+)
+@pytest.mark.parametrize("placement", [ONE, SURGE])
+def test_more_copies_wait_where_fewer_pods_in_each_do(
+    workers: int, copies: int, waiting: tuple[int, int], reason: str, placement: Plain
+) -> None:
+    """What is charged is copies as they will be, so a replica that waits holds no more than that."""
+
+    def made(workers: int, copies: int) -> Plain:
+        return ask(3, engines=[build.gang(nodes=workers, copies=copies)], placement=placement)
+
+    own_replicas = [build.replica(made(4, 2), name, 0, pools="p0", ready=True) for name in "abc"]
+    fleet = clusters(a=12, b=12, c=12)
+    answer = run(World(made(workers, copies), fleet, own_replicas, build.observed(*own_replicas)))
+    engine = answer.replicas["replica-a-0"]["spec"]["engines"][0]
+    assert (engine["members"][1]["worker"]["nodes"], engine["copies"]) == waiting, reason
 
 
 @pytest.mark.parametrize(
