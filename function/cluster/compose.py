@@ -35,7 +35,7 @@ from function.boundary import Condition, Desired, Request, Resolution, Unreadabl
 from function.cluster import names
 from function.cluster.drift import drift
 from function.cluster.names import NODES, OBSERVATIONS, REQUIRED, SLICES, observes_capacity, observes_drift
-from function.cluster.publish import gateway_address, is_absent, observations
+from function.cluster.publish import gateway_address, is_absent, look, observations, presence
 from function.cluster.snapshot import ClusterSnapshot
 from function.cluster.usable import NOT_OBSERVED
 from function.fail_static import Doubt, as_observed, base_of, steadfast
@@ -192,7 +192,9 @@ def backend_ready(snapshot: ClusterSnapshot) -> Condition:
     if gateway_address(snapshot):
         return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
     gateway = snapshot.config.gateway
-    text = f"Gateway {gateway.namespace}/{gateway.name} has no address yet"
+    is_there = presence(look(snapshot, names.GATEWAY)) != "Absent"
+    missing = "has no address yet" if is_there else "is not on the cluster"
+    text = f"Gateway {gateway.namespace}/{gateway.name} {missing}"
     return unmet(BACKEND_READY, "WaitingForCluster", text)
 
 

@@ -10,6 +10,7 @@ from function.api import InferenceCluster
 from function.boundary import PlainDocument
 from function.cluster import names
 from function.deployment.snapshot.charges import read_cluster
+from function.objects import GONE
 from tests.cluster.build import Case, cluster, inference_class, looked_at, reason, replica
 
 Plain = dict[str, Any]
@@ -233,6 +234,16 @@ def test_without_an_address_a_cluster_is_not_ready(gateway: Any) -> None:
     response = Case({**cluster(), "status": {"gateway": gateway}}).answer()
     assert response.unready
     assert reason(response, "BackendReady") == "WaitingForCluster"
+
+
+def test_a_gateway_that_the_cluster_does_not_have_is_told_from_one_without_an_address() -> None:
+    said = {
+        "is not on the cluster": looked_at(names.GATEWAY, synced=False, message=GONE),
+        "has no address yet": looked_at(names.GATEWAY, synced=True, remote={}),
+    }
+    for text, seen in said.items():
+        (backend,) = [c for c in Case(observed=seen).answer().conditions if c.type == "BackendReady"]
+        assert backend.message == f"Gateway modelplane-system/inference-gateway {text}"
 
 
 def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None:
