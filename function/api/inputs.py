@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from function.api.deployment import PlacementPolicy
+from function.api.deployment import Disruption, PlacementPolicy
 from function.api.fault import Malformed, shown
 from function.api.model import CelVersion, Flag, Model, Name, Whole, refuse_twice
 from function.api.names import CLUSTER_GATEWAY, DEFAULT_PORTS, SYSTEM_NAMESPACE
@@ -119,6 +119,10 @@ class Defaults(StepInput):
     """The values that apply where a deployment sets nothing."""
 
     placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
+
+
+UNKNOWN_BUDGETS = Defaults(placement=PlacementPolicy(disruption=Disruption(max_unavailable=0, max_surge=200)))
+"""The defaults of an input that states some and cannot be read. Law 2: what they may pace waits."""
 
 
 class PriorityClass(StepInput):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
-from function.api.inputs import invalid_input
+from function.api.inputs import UNKNOWN_BUDGETS, Defaults, invalid_input
 from function.boundary import NO_REUSE, Cost, Costs, Document, Extent, Part, Request, Response, Reuse
 from function.deployment import requirements
 from function.deployment.answers import Given, LatestAnswer, answered_once
@@ -169,7 +169,7 @@ def condition_types(request: Request) -> tuple[str, ...]:
 
 
 def _config(request: Request) -> tuple[SchedulerConfig, str]:
-    """Read the function's input. An invalid one is reported, and the defaults apply."""
+    """Read the function's input. Of an invalid one count what it requires, and that it may have budgets."""
     if not request.input:
         return DEFAULTS, ""
     try:
@@ -177,4 +177,6 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
     except Malformed as error:
         coordination: Any = "GlobalOrder" if requirements.coordinated(request) else "None"
         capacity: Any = "Published" if requirements.published(request) else "Replicas"
-        return SchedulerConfig(coordination=coordination, capacity=capacity), invalid_input(request, error)
+        defaults = UNKNOWN_BUDGETS if request.input.get("defaults") else Defaults()
+        config = SchedulerConfig(coordination=coordination, capacity=capacity, defaults=defaults)
+        return config, invalid_input(request, error)

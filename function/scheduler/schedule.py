@@ -106,8 +106,9 @@ def _stays(
         return Kept(own_replica, doubt="required resources are not delivered yet")
     if not own_replica.readable:
         return Kept(own_replica, doubt="the replica cannot be read")
-    if inputs.selectors.invalid:
-        return Kept(own_replica, doubt="a selector does not compile")
+    if inputs.selectors.invalid or inputs.config_fault:
+        fault = "a selector does not compile" if inputs.selectors.invalid else "the input is invalid"
+        return Kept(own_replica, doubt=fault)
     cluster = inputs.fleet.clusters.get(own_replica.cluster)
     kept = mismatch.examine(inputs, matcher, ledger, own_replica, cluster)
     too_long = None if kept.mismatch else mismatch.lasting_fault(evacuating, own_replica, cluster)

@@ -113,6 +113,32 @@ def test_drains_and_scale_down_happen_while_a_selector_is_invalid() -> None:
     assert answer.reason() == "InvalidNodeSelector"
 
 
+BUDGETS: Plain = {"placement": {"disruption": {"maxUnavailable": 1}, "rollout": {"maxUnavailable": 1}}}
+UNREADABLE: list[tuple[Plain, Plain | None, bool, str]] = [
+    ({"searchBudget": "many"}, None, True, "no budget is stated"),
+    ({"searchBudget": "many", "defaults": BUDGETS}, None, False, "one is stated, beside the fault"),
+    ({"defaults": {"placement": {"disruptoin": {}}}}, None, False, "the fault may be in it"),
+    ({"searchBudget": "many", "defaults": BUDGETS}, {"maxUnavailable": 2}, True, "its own is known"),
+]
+
+
+@pytest.mark.parametrize(("given", "disruption", "drains", "reason"), UNREADABLE)
+def test_an_invalid_input_updates_nothing_and_passes_no_budget_that_it_may_have(
+    given: Plain, disruption: Plain | None, *, drains: bool, reason: str
+) -> None:
+    """Law 2: of the input's defaults a rollout and a drain would lose their pace, and be an outage."""
+    world = _drain(settled())
+    world.deployment["spec"]["placement"] = {"disruption": disruption} if disruption else {}
+    edited = world.deployment["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"]
+    running = world.observed["replica-b-0"]["spec"]["engines"][0]["members"][0]["template"]["spec"]
+    edited["containers"][0]["image"] = "registry.example.com/edited"
+    answer = run(world.but(input=given))
+    assert answer.reason() == "InvalidInput"
+    assert ("replica-a-0" not in answer.desired) is drains, reason
+    for replica in answer.replicas.values():
+        assert replica["spec"]["engines"][0]["members"][0]["template"]["spec"] == running
+
+
 def test_a_replica_whose_key_cannot_be_read_is_kept_and_counts() -> None:
     world = settled()
     odd = dict(world.observed)

@@ -118,11 +118,11 @@ def _beside(decision: Decision) -> Iterator[str]:
 def _doubted(decision: Decision) -> Iterator[str]:
     """Replicas that are kept in doubt, and the edits that wait for the doubt to end.
 
-    Where nothing at all can be looked at (inputs undelivered, no cluster, an invalid selector), the reason
-    of the condition says already that everything is kept.
+    Where nothing at all can be looked at (inputs undelivered, no cluster, an invalid selector or input), the
+    reason of the condition says already that everything is kept.
     """
     inputs = decision.inputs
-    if inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
+    if inputs.selectors.invalid or inputs.config_fault or not inputs.fleet.inputs_delivered:
         return
     if inputs.fleet.clusters_resolution is not Resolution.DELIVERED:
         return
@@ -480,10 +480,8 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
         waiting = f"Waiting for required resources: {listed(undelivered, WAITED_FOR)}"
         yield "InputsUnresolved", joined(waiting, _kept(decision, "everything running"))
     if decision.inputs.config_fault:
-        yield (
-            "InvalidInput",
-            f"{decision.inputs.config_fault}; nothing new is placed",
-        )
+        kept = f"{_kept(decision, 'every running replica')}, nothing new is placed"
+        yield "InvalidInput", joined(decision.inputs.config_fault, kept)
     yield from _invalid_selectors(decision)
     if decision.inputs.fleet.clusters_resolution is Resolution.ABSENT and (decision.wanted or decision.total):
         yield "NoClusters", f"There is no InferenceCluster; {_kept(decision, 'everything running')}"
