@@ -85,7 +85,11 @@ def test_an_edit_taken_back_after_the_old_template_left_makes_a_third() -> None:
 
 
 def test_every_part_of_a_claim_is_in_its_template() -> None:
-    requests = [claim("gpu", 8, "true", "false"), {"name": "nic", "deviceClassName": "rdma", "count": 1}]
+    tolerated = {"key": "health", "operator": "Equal", "value": "poor", "effect": "NoExecute"}
+    requests = [
+        {**claim("gpu", 8, "true", "false"), "tolerations": [tolerated]},
+        {"name": "nic", "deviceClassName": "rdma", "count": 1},
+    ]
     constraints = [
         {"requests": ["gpu", "nic"], "matchAttribute": "resource.kubernetes.io/pcieRoot"},
         {"matchAttribute": "a/b"},
@@ -100,6 +104,7 @@ def test_every_part_of_a_claim_is_in_its_template() -> None:
                     "deviceClassName": "gpu.nvidia.com",
                     "count": 8,
                     "selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": "false"}}],
+                    "tolerations": [tolerated],
                 },
             },
             {"name": "nic", "exactly": {"deviceClassName": "rdma", "count": 1}},

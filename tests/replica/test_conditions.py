@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.replica.conditions import condition_types
-from tests.replica.build import Scene, config, engine, gang, replica, run
+from tests.replica.build import Scene, cluster, config, engine, gang, replica, run
 from tests.replica.provider import applied
 from tests.support.circuit import with_circuit
 
@@ -161,6 +161,23 @@ def test_a_condition(
     assert answer.settled == all(condition[0] for condition in answer.conditions.values())
 
 
+@pytest.mark.parametrize("stack", ["Standard", "KServe"])
+@pytest.mark.parametrize("doubted", [False, True], ids=["composed", "in doubt"])
+@pytest.mark.parametrize(("was", "expected"), [("True", "UpToDate"), ("False", "Updating")])
+def test_while_providers_fail_what_was_known_of_a_rollout_stands(
+    stack: str, was: str, expected: str, *, doubted: bool
+) -> None:
+    """Applied server-side, a remote object notes nothing: a failure proves nothing, nor does it undo."""
+    engines = [engine("a"), gang("b", copies=2)] if stack == "Standard" else [engine("a")]
+    made = replica(*engines, conditions=[{"type": "ModelUpdated", "status": was}])
+    made["spec"]["serving"] = {"model": {"uri": "hf://org/m"}}
+    scene = Scene(made, cluster(stack=stack))
+    observed = applied(run(scene))
+    unsynced(observed)
+    answer = run(scene.but(observed=observed, cluster=None if doubted else scene.cluster))
+    assert answer.reason("ModelUpdated") == expected
+
+
 @pytest.mark.parametrize("change", [refused, unresolved])
 def test_a_replica_whose_route_is_refused_is_not_ready(change: Callable[[Plain], None]) -> None:
     observed = applied(run(SCENE))
@@ -246,6 +263,12 @@ FULL = "0/4 nodes are available"
     ("reason", "stage", "pods", "expected"),
     [
         ("no pod is seen", "started", [], (False, "WaitingForPods", "The pods are not observed yet")),
+        (
+            "one that its provider has not looked at is no pod that is seen",
+            "started",
+            [{**pod("b", "True"), "status": {}}],
+            (False, "WaitingForPods", "The pods are not observed yet"),
+        ),
         ("none is looked for once they serve", "available", [], (True, "Scheduled", "")),
         ("all are scheduled", "started", [pod("a", "True")], (True, "Scheduled", "")),
         (

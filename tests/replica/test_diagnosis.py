@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from function.replica.compose import POLL_INTERVAL
-from tests.replica.build import Scene, config, engine, gang, replica, run
+from tests.replica.build import PROVIDER_CONFIG, Scene, config, engine, gang, replica, run
 from tests.replica.provider import applied
 
 if TYPE_CHECKING:
@@ -41,6 +41,22 @@ def test_a_collection_looks_again_when_its_workload_reports_other_copies() -> No
         assert early[key]["observeObjects"] == late[key]["observeObjects"], "it selects the same pods"
 
 
+def test_a_collection_is_of_the_pods_of_one_engine_that_does_not_serve_in_full() -> None:
+    """Of all others it would show the pods, and each of their writes would be an event of the replica."""
+    seen = applied(run(SCENE), model_serving_a="started")
+    ((key, spec),) = collections(seen).items()
+    made = seen["model-serving-a"]["spec"]["forProvider"]["manifest"]
+    selector = {"matchLabels": made["spec"]["selector"]["matchLabels"]}
+    pods = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "selector": selector}
+    assert (key, spec["observeObjects"]) == ("pods-a", pods)
+    assert spec["providerConfigRef"]["name"] == PROVIDER_CONFIG
+    partly = applied(run(SCENE.edited(engines=[engine("a", copies=2), gang("b")])))
+    made = partly["model-serving-a"]["status"]["atProvider"]["manifest"]
+    made["status"]["availableReplicas"] = 1
+    scene = SCENE.edited(engines=[engine("a", copies=2), gang("b")]).but(observed=partly)
+    assert "pods-a" in run(scene).desired, "it takes requests, and one copy is missing"
+
+
 def test_a_collection_changes_only_when_copies_do() -> None:
     """Every write to it is an event of the replica."""
     before = applied(run(SCENE), "started")
@@ -62,7 +78,7 @@ def test_the_gates_that_hold_a_pod_are_named() -> None:
     blocked = "Scheduling is blocked due to non-empty scheduling gates"
     said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": blocked}
     head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
-    gated = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
+    gated = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "quota"}]}}
     pod = {
         "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
         "kind": "Object",
@@ -71,5 +87,5 @@ def test_the_gates_that_hold_a_pod_are_named() -> None:
         "status": {"atProvider": {"manifest": {**head, **gated, "status": {"conditions": [said]}}}},
     }
     answer = run(scene.but(more={"pods-a": [pod]}))
-    wanted = (False, "Unschedulable", f"{blocked}: kueue.x-k8s.io/admission")
+    wanted = (False, "Unschedulable", f"{blocked}: kueue.x-k8s.io/admission, quota")
     assert answer.conditions["ModelReady"] == answer.conditions["PodsScheduled"] == wanted

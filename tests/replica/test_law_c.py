@@ -15,7 +15,7 @@ from function.api.model import mapping
 from function.boundary.memory import Memory, Session
 from function.fail_static import base_of
 from function.objects import ObjectIdentity, ObservedObject
-from function.replica import names, state
+from function.replica import compose, names, state
 from tests.fuzz.mutate import mutated
 from tests.replica import generate
 from tests.replica.build import (
@@ -35,8 +35,9 @@ from tests.replica.provider import STAGES, applied
 from tests.support.scale import BATCHES, batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from tests.support.any_request import AnyRequest
     from tests.support.drive import Answer
 
 Plain = dict[str, Any]
@@ -144,6 +145,31 @@ def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, leve
     assert answer.reason("ModelReady") == "Serving"
     assert answer.ready == settled.observed.keys()
     assert not answer.unready
+
+
+@pytest.mark.parametrize(
+    ("reason", "seen", "metadata", "expected"),
+    [
+        ("another version", {"apiVersion": "kubernetes.m.crossplane.io/v2"}, {}, {}),
+        ("labels", {}, {"labels": {"team": "x"}}, {}),
+        ("no namespace", {}, {"namespace": ""}, {"namespace": "ml-team"}),
+        ("no version", {"apiVersion": None}, {}, {"apiVersion": "kubernetes.m.crossplane.io/v1alpha1"}),
+        ("no kind", {"kind": None}, {}, {"kind": "Object"}),
+    ],
+)
+def test_in_doubt_an_object_is_said_again_as_it_stands(
+    reason: str, seen: Plain, metadata: Plain, expected: Plain
+) -> None:
+    """In the version that it was applied in, where the composite is; what Crossplane manages is not ours."""
+    scene = Scene(replica())
+    observed = applied(run(scene))
+    held = {**observed["epp"], **seen, "metadata": {**observed["epp"]["metadata"], **metadata}}
+    held["spec"] = {**held["spec"], "crossplane": {}}
+    answer = run(scene.but(cluster=None, observed={**observed, "epp": held})).desired["epp"]
+    wanted = {**held, **{key: expected[key] for key in expected.keys() & {"apiVersion", "kind"}}}
+    wanted["metadata"] = {**held["metadata"], **{k: v for k, v in expected.items() if k == "namespace"}}
+    wanted["spec"] = observed["epp"]["spec"]
+    assert answer == {key: value for key, value in wanted.items() if key != "status"}, reason
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
@@ -287,6 +313,15 @@ def test_a_namespace_whose_name_cannot_be_read_stays() -> None:
     observed = applied(run(scene))
     observed["namespace"]["spec"]["forProvider"] = {}
     assert "namespace" in run(scene.but(observed=observed, input=None)).desired
+
+
+def test_a_namespace_that_a_key_stands_for_does_not_become_another() -> None:
+    """Law C 4 at the last gate: the one key that is not made of what it leads to."""
+    scene = Scene(replica(), input=config(remoteNamespace="Same"))
+    observed = applied(run(scene))
+    manifest = observed["namespace"]["spec"]["forProvider"]["manifest"]
+    manifest["metadata"] = {"name": "another"}
+    assert manifests(run(scene.but(observed=observed)))["namespace"] == manifest
 
 
 def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named() -> None:
@@ -449,6 +484,78 @@ def test_a_remembered_composition_is_the_one_that_would_be_made() -> None:
             remembering = dispatch.run(call.request, reuse=Session(memory, dispatch.COSTS))
             assert wire.encode(call, remembering, wire.Ttl()) == run_bytes(scene), (seed, turn)
             scene = stored(struck(draw, scene), f"{seed}", version=turn + 2) if turn % 2 else scene
+
+
+AT_REST_SCENE = Scene(
+    replica(engine("main") | {"adapters": {"slots": 2, "maxRank": 8}}), more={"adapters": []}
+)
+PLACED = {
+    "apiVersion": "modelplane.ai/v1alpha1",
+    "kind": "ModelAdapterPlacement",
+    "metadata": {"name": "a", "namespace": "ml-team", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {"adapter": "a", "replica": "my-model-5ab63", "source": "acme/a"},
+}
+
+
+class Fact(NamedTuple):
+    """What a remembered composition stands on besides the replica; `None`: nothing of it changes."""
+
+    reason: str
+    change: Callable[[AnyRequest], AnyRequest] | None
+
+
+FACTS = (
+    Fact("nothing changes", None),
+    Fact("the input", lambda asked: asked.but(input=config(budget=True, watch=True))),
+    Fact("what an earlier step desires", lambda asked: asked.but(earlier={"epp": {"kind": "ConfigMap"}})),
+    Fact("what is observed", lambda asked: asked.but(observed=dict(list(asked.observed.items())[:-1]))),
+    Fact("an observed object", lambda asked: asked.but(observed=again(asked.observed, "model-serving-main"))),
+    Fact(
+        "the cluster",
+        lambda asked: asked.but(
+            required=asked.required | {"cluster": [queued(asked.required["cluster"][0])]}
+        ),
+    ),
+    Fact("the adapters", lambda asked: asked.but(required=asked.required | {"adapters": [PLACED]})),
+)
+
+
+def again(observed: Mapping[str, Plain], key: str) -> dict[str, Plain]:
+    """Return what is observed, one of it seen again with a provider that failed."""
+    held = copy.deepcopy(observed[key])
+    held["status"]["conditions"] = [{"type": "Synced", "status": "False", "message": "x"}]
+    held["metadata"]["resourceVersion"] = "2"
+    return {**observed, key: held}
+
+
+def queued(held: Plain) -> Plain:
+    """Return a cluster whose pods have another scheduler from now on."""
+    metadata = {**held["metadata"], "resourceVersion": "2"}
+    return {**held, "metadata": metadata, "spec": {**held["spec"], "scheduling": {"schedulerName": "x"}}}
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=[fact.reason for fact in FACTS])
+def test_a_composition_is_remembered_as_long_as_all_that_it_stands_on(
+    fact: Fact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a settled replica is made once; with any fact changed alone, it is made anew."""
+    made: list[object] = []
+    original = compose._composed
+    monkeypatch.setattr(compose, "_composed", lambda *args: made.append(args) or original(*args))
+    settled = AT_REST_SCENE.but(observed=applied(run(AT_REST_SCENE)))
+    asked = stored(settled, "x").asked
+    later = asked if fact.change is None else fact.change(asked)
+    memory = Memory(16 << 20)
+    made.clear()
+    answers = []
+    for one in (asked, asked, later, later):
+        call = wire.decode(one.message().SerializeToString())
+        session = Session(memory, dispatch.COSTS)
+        answers.append(wire.encode(call, dispatch.run(call.request, reuse=session), wire.Ttl()))
+        session.settle()
+    assert len(made) == (1 if fact.change is None else 2), fact.reason
+    assert answers[0] == answers[1] == asked.answer_bytes()
+    assert answers[2] == answers[3] == later.answer_bytes(), fact.reason
 
 
 def stored(scene: Scene, owner: str, version: int = 1) -> Scene:

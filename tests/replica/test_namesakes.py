@@ -125,6 +125,7 @@ def test_pods_that_share_their_names_already_stay_and_serve() -> None:
     for key, made in answer.desired.items():
         assert made["spec"] == {**observed[key]["spec"], "managementPolicies": ["Observe"]}
     assert answer.reason("ModelReady") == "Serving"
+    assert answer.ready == observed.keys(), "what is not Ready would take the endpoint along"
     assert not answer.unready
 
 
