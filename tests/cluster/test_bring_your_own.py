@@ -15,6 +15,7 @@ from function.cluster import handler as clusters
 from function.cluster.snapshot import REPLICAS, class_requirement
 from function.deployment import handler as deployments
 from function.objects import COLLECTION, KIND as OBJECT, OBSERVE
+from function.replica import adapters, picker, pods
 from tests.cluster.build import LEASE
 from tests.replica import build as replicas, generate
 from tests.schema.admission import refusals
@@ -79,6 +80,12 @@ def test_install_names_every_file_of_the_example() -> None:
     text = (caller.ROOT / "docs" / "install.md").read_text()
     named = {Path(path).name for path in re.findall(r"example/bring-your-own/(\S+\.yaml)", text)}
     assert named == {file.name for file in FOLDER.glob("*.yaml")}
+
+
+def test_install_names_the_images_of_the_pods_that_are_ours() -> None:
+    text = (caller.ROOT / "docs" / "install.md").read_text()
+    images = (picker.IMAGE, pods.SIDECAR_IMAGE, adapters.LOADER_IMAGE)
+    assert [image for image in images if f"`{image}`" not in text] == []
 
 
 PLURALS = {"DeviceClass": "deviceclasses"}
