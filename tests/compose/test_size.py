@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from function.deployment.compose.replicas import LIMIT, OVERHEAD, room_for
+from function.scheduler.schedule import schedule
 from tests.support import build
+from tests.support.cases import ask, clusters
 from tests.support.drive import run, run_bytes
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -80,3 +82,34 @@ def test_filling_stops_where_the_room_ends_and_says_so() -> None:
         "PartiallyScheduled",
         f"Scheduled {placed} of 6 replicas; the response would grow too large",
     )
+
+
+FULL = "the response would grow too large"
+
+
+@pytest.mark.parametrize(
+    ("reason", "world", "room", "placed", "stopped"),
+    [
+        ("without a bound all are placed", (4, 0, 0, 9), None, 4, ""),
+        ("as many as the answer can carry", (4, 0, 0, 9), 2, 2, FULL),
+        ("none where it can carry none", (4, 0, 0, 9), 0, 0, FULL),
+        ("just all of them: nothing was stopped", (4, 0, 0, 9), 4, 4, ""),
+        ("more room than is wanted places no more", (2, 0, 0, 9), 9, 2, ""),
+        ("what ended it was the fleet", (4, 0, 0, 2), 3, 2, ""),
+        ("surge is beyond those wanted", (3, 2, 2, 9), None, 3, ""),
+        ("and shares their room", (3, 2, 2, 9), 2, 2, ""),
+        ("which those that are missing take first", (3, 2, 2, 9), 1, 1, ""),
+        ("nothing beside what runs without room", (2, 2, 1, 9), 0, 0, ""),
+        ("one that leaves makes room for its own replacement", (2, 2, 0, 9), 0, 2, ""),
+    ],
+)
+def test_what_is_placed_within_the_room_of_an_answer(
+    reason: str, world: tuple[int, int, int, int], room: int | None, placed: int, stopped: str
+) -> None:
+    """Wanted, running, surge and nodes. What runs has 4 GPUs and is replaced: beside it, as surge allows."""
+    wanted, running, surge, nodes = world
+    placement = {"disruption": {"maxUnavailable": 0, "maxSurge": surge}} if surge else None
+    was = [build.replica(ask(wanted, gpus=4), "a", at, pools="p0", ready=True) for at in range(running)]
+    made = World(ask(wanted, placement=placement), clusters(a=nodes), was, build.observed(*was))
+    decision = schedule(decide(made).inputs, room=room)
+    assert (len(decision.placed), decision.stopped, decision.withheld) == (placed, stopped, 0), reason
