@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import pytest
 
-from function.api.replica import StampedConstraint, StampedRequest
+from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
 from function.scheduler import device_accounting
 from function.scheduler.budget import Budget, OutOfSteps, TooManyCases
 from function.scheduler.device_accounting import (
+    MAX_LENGTH,
     MAX_WAYS,
+    Claim,
     Copies,
     Demand,
     DeviceCapacity,
@@ -20,8 +23,10 @@ from function.scheduler.device_accounting import (
     PodClaims,
     Pods,
     PoolDevices,
+    SharedValue,
     Shortage,
     gangs_of,
+    stamped_gangs,
     total,
 )
 from function.scheduler.ledger import NodeCapacity
@@ -169,6 +174,22 @@ CASES = [
         (1, 0),
     ),
     Case("the worst off is told of", 3, (EIGHT,), alone({"gpu": 8}), gangs(({"gpu": 8},) * 4), (4, 2)),
+    Case(
+        "of several gangs, too, whichever comes first",
+        5,
+        (EIGHT,),
+        gangs(({"gpu": 1},) * 6),
+        gangs(({"gpu": 1},) * 9),
+        (9, 5),
+    ),
+    Case(
+        "a gang waits for its pods that a node hosts, beside those that none does",
+        2,
+        (EIGHT,),
+        (),
+        gangs(({"gpu": 7}, {"gpu": 7}, {"other": 1})),
+        (3, 2),
+    ),
     Case("nothing more is always admitted, however full", 0, (EIGHT,), alone({"gpu": 8}), (), None),
 ]
 
@@ -194,6 +215,7 @@ def test_what_one_pool_admits(case: Case) -> None:
         (4, (EIGHT,), alone({"other": 1}, {"gpu": 9}), 1, "next to what is"),
         (2, (), alone({"other": 1}), 1, "a pool that publishes nothing"),
         (1, (EIGHT,), alone({"gpu": 8}, {"gpu": 8}), -1, "overcommitted is below zero"),
+        (4, (EIGHT,), alone({"other": 1}, {"gpu": 8}), 2, "what fills a node takes no device of another"),
     ],
 )
 def test_what_is_called_free(
@@ -218,13 +240,13 @@ def of_zone(zone: str) -> str:
     return f'device.attributes["d"].zone == "{zone}"'
 
 
-def pod(*requests: tuple[str, int, str], same: str = "") -> PodClaims:
-    """A pod with requests of a class, a number and a selector, with one attribute in common."""
+def pod(*requests: tuple[str, int, str], same: str = "", among: tuple[str, ...] = ()) -> PodClaims:
+    """A pod with requests of a class, a number and a selector, some or all with one attribute in common."""
     stamped = [
         StampedRequest(f"r{at}", device_class, number, (selector,) if selector else ())
         for at, (device_class, number, selector) in enumerate(requests)
     ]
-    return PodClaims.of(stamped, [StampedConstraint(same)] if same else [])
+    return PodClaims.of(stamped, [StampedConstraint(same, among)] if same else [])
 
 
 FAST, SLOW = entry("fast", 8, zone="a"), entry("slow", 1, zone="b")
@@ -288,11 +310,67 @@ LAID = [
         [((2, 2),), ((2, 0),)],
     ),
     (
+        "and whichever value it shares, as much of each",
+        [LEFT, RIGHT],
+        [pod(("gpu", 2, "device."), same="zone")],
+        [((0, 2), (2, 0))],
+        [((2, 2),)],
+    ),
+    (
         "a text that is no selector gives no answer",
         [FAST, SLOW],
         [pod(("gpu", 1, "device."))],
         [((0, 1), (1, 0))],
         [((1, 1),)],
+    ),
+    (
+        "nor does one that takes more units than are spent on it",
+        [FAST, SLOW],
+        [pod(("gpu", 1, f"{list(range(99))}.all(x, x < 99) && {of_zone('a')}"))],
+        [((0, 1), (1, 0))],
+        [((1, 1),)],
+    ),
+    (
+        "selectors as long as are read",
+        [FAST, SLOW],
+        [pod(("gpu", 1, of_zone("a").ljust(MAX_LENGTH)))],
+        [((1,),)],
+        None,
+    ),
+    (
+        "longer ones give no answer",
+        [FAST, SLOW],
+        [pod(("gpu", 1, of_zone("a").ljust(MAX_LENGTH + 1)))],
+        [((0, 1), (1, 0))],
+        [((1, 1),)],
+    ),
+    (
+        "an entry with a taint may be held, by who tolerates it or was there before, and may not",
+        [FAST | {"taints": [{"key": "x", "value": "", "effect": "NoSchedule"}]}, SLOW],
+        [pod(("gpu", 1, ""))],
+        [((0, 1), (1, 0))],
+        [((1, 1),)],
+    ),
+    (
+        "requests that would do alone and are too many together",
+        [LEFT, RIGHT],
+        [pod(("gpu", 5, ""), ("gpu", 4, ""))],
+        [()],
+        [()],
+    ),
+    (
+        "a value that requests share binds no other request",
+        [LEFT, RIGHT, entry("nic", 2, "nic", zone="b")],
+        [pod(("gpu", 5, ""), ("nic", 1, ""), same="zone", among=("r1",))],
+        [((5, 1),)],
+        None,
+    ),
+    (
+        "a value that no request of the pod is to share binds none",
+        [LEFT, RIGHT],
+        [pod(("gpu", 5, ""), same="zone", among=("gone",))],
+        [((5,),)],
+        None,
     ),
 ]
 
@@ -336,6 +414,9 @@ def test_ways_that_are_cut_are_never_taken_for_all_of_them(monkeypatch: pytest.M
     assert min(cut.values()) > 50, cut
 
 
+UNTOLD = r"^pods can be served, or can share nodes, in more ways than are told apart$"
+
+
 def test_where_ways_are_cut_a_shortage_is_not_told_unless_there_are_too_few_devices() -> None:
     """Nobody gives way in that doubt, and a refusal does not say that there is no room."""
     entries = [entry(f"e{at}", 8, zone=str(at)) for at in range(4)]
@@ -351,8 +432,77 @@ def test_where_ways_are_cut_a_shortage_is_not_told_unless_there_are_too_few_devi
         if certain:
             assert room.shortage(more, ample()) == Shortage(1, 0)
         else:
-            with pytest.raises(TooManyCases, match="more ways than are told apart"):
+            with pytest.raises(TooManyCases, match=UNTOLD):
                 room.shortage(more, ample())
+
+
+def test_loads_that_are_not_told_apart_are_a_shortage_only_where_devices_are_too_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_many(*_: object) -> bool:
+        raise TooManyCases
+
+    monkeypatch.setattr(device_accounting, "can_block", too_many)
+    assert DeviceCapacity(2, node(EIGHT), alone(*[{"gpu": 8}] * 3)).stranded(ample()) == Shortage(1, 0)
+    with pytest.raises(TooManyCases, match=UNTOLD):
+        DeviceCapacity(2, node(EIGHT), alone(*[{"gpu": 1}] * 3)).stranded(ample())
+
+
+def test_what_is_called_free_where_that_is_not_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes without a pod: never more than there are."""
+    held = gangs_of([Pods(pod(("gpu", 1, "true")), 3)], 1, apart=False)
+    assert DeviceCapacity(5, node(EIGHT), held).free_nodes == 4
+    monkeypatch.setattr(device_accounting, "MAX_TEXT", 0)
+    assert DeviceCapacity(5, node(EIGHT), held).free_nodes == 2
+
+
+def test_a_pool_with_other_nodes_holds_the_same_pods() -> None:
+    pool = DeviceCapacity(1, node(EIGHT), alone({"gpu": 8}))
+    assert pool.grown(0) is pool
+    assert pool.grown(2) == replace(pool, nodes=3)
+    assert pool.grown(-1) == replace(pool, nodes=0)
+    assert DeviceCapacity(1, node(EIGHT)).grown(-2).stranded(ample()) is None, (
+        "nobody is there to be stranded"
+    )
+
+
+def test_pods_that_are_no_more_than_nodes_are_only_counted() -> None:
+    """A node for each is enough whatever they claim, and however dear it were to look at them."""
+    budget = ample()
+    before = budget.units
+    assert DeviceCapacity(2, node(EIGHT), alone(*[{"gpu": 8}] * 2)).stranded(budget) is None
+    assert before - budget.units == device_accounting.COUNT
+
+
+@pytest.mark.parametrize(("packed", "more"), [(True, 0), (False, 2 * 2)])
+def test_a_look_at_more_pods_than_nodes_takes_units(
+    monkeypatch: pytest.MonkeyPatch,
+    packed: bool,  # noqa: FBT001
+    more: int,
+) -> None:
+    """Besides laying and packing them: for the look, for each different pod, and for counting the devices."""
+
+    def blocked(*_: object) -> bool:
+        if packed:
+            return False
+        raise TooManyCases
+
+    monkeypatch.setattr(device_accounting, "can_block", blocked)
+    room = DeviceCapacity(2, node(EIGHT), alone({"gpu": 1}, {"gpu": 2}, {"gpu": 2}))
+    laid = ample()
+    room.devices.layout(frozenset(pods.claims for gang, _ in room.gangs for pods in gang), laid)
+    budget = ample()
+    with nullcontext() if packed else pytest.raises(TooManyCases):
+        room.stranded(budget)
+    look = device_accounting.COUNT + device_accounting.LOOK + 2
+    assert laid.units - budget.units == look + more
+
+
+def test_ways_are_made_as_they_are_asked_for() -> None:
+    """A kind may have a million devices: no more ways are listed than are told apart, squared."""
+    entries = [entry("left", 1_000_000, zone="a"), entry("right", 1_000_000, zone="b")]
+    budget = Budget(10_000)
+    assert node_of(entries).layout(frozenset([pod(("gpu", 500_000, "")), SIDED]), budget).cut
 
 
 def test_a_look_takes_the_same_steps_whether_or_not_it_is_remembered() -> None:
@@ -417,6 +567,13 @@ def test_values_that_devices_share_are_bounded() -> None:
         ),
         ("small pods that bind either side", 1, [LEFT, RIGHT], [pod(("gpu", 1, ""))] * 8, True),
         (
+            "pods that ask otherwise for the same devices count together",
+            1,
+            [FAST],
+            [pod(("gpu", 4, selector)) for selector in ("", of_zone("a"), of_zone("a"))],
+            False,
+        ),
+        (
             "are in the way of one that binds one",
             1,
             [LEFT, RIGHT],
@@ -464,7 +621,7 @@ def test_selectors_of_other_pods_are_compiled_up_to_a_bound(monkeypatch: pytest.
     assert shortage(*(f"'{at % 3:02}' != ''" for at in range(6))) is None, "equal ones count once"
     assert len(looks) == 3 * len(entries), "however many pods ask them"
     looks.clear()
-    with pytest.raises(TooManyCases, match="more selectors"):
+    with pytest.raises(TooManyCases, match=r"^the pods of a pool have more selectors than are compiled$"):
         shortage(*(f"'{at:02}' != ''" for at in range(4)))
     assert not looks
 
@@ -485,6 +642,121 @@ def test_whole_nodes_are_counted(
     pool, demand = NodeCapacity(room), Demand(nodes)
     taken = None if left is None else NodeCapacity(left)
     assert (pool.shortage(demand, ample()), pool.take(demand, ample())) == (lacks, taken), reason
+
+
+def test_what_a_pod_claims_is_read_from_its_stamp() -> None:
+    """Claims are sorted and shared values name their positions, so that equal pods are equal."""
+    requests = [StampedRequest("n", "nic", 1), StampedRequest("g", "gpu", 2, ("true",))]
+    constraints = [
+        StampedConstraint("zone", ("n",)),
+        StampedConstraint("root"),
+        StampedConstraint("rack", ("gone",)),
+    ]
+    made = PodClaims.of(requests, constraints)
+    assert made.claims == (Claim("gpu", 2, ("true",)), Claim("nic", 1))
+    assert made.shared == (SharedValue("root", (0, 1)), SharedValue("zone", (1,)))
+    assert made == PodClaims.of(reversed(requests), reversed(constraints))
+
+
+def test_pods_of_a_replica_are_gangs_on_the_pools_where_they_are_kept_apart() -> None:
+    gpu = (StampedRequest("g", "gpu", 1),)
+    leader, worker = StampedMember("Leader", "p", 1, gpu), StampedMember("Worker", "p", 2, gpu)
+    other = StampedMember("Side", "q", 1, gpu)
+    engines = [StampedEngine("main", 2, (leader, worker, other))]
+    one_pod, gang = (Pods(claims({"gpu": 1}), 1),), (Pods(claims({"gpu": 1}), 6),)
+    singly = {"p": (Copies(one_pod, 6),), "q": (Copies(one_pod, 2),)}
+    assert stamped_gangs(engines) == singly
+    assert stamped_gangs(engines, apart=["p"]) == singly | {"p": (Copies(gang, 1),)}
+
+
+def test_pools_of_equal_devices_are_one_to_those_who_remember() -> None:
+    one_pool, same, other = node(EIGHT), node(EIGHT), node(FOUR)
+    assert (one_pool == same, hash(one_pool)) == (True, hash(same))
+    assert one_pool != other
+    assert hash(one_pool) != hash(other), "else each is compared with all"
+    assert one_pool != EIGHT
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "zones", "certain"),
+    [
+        ("MAX_WAYS", 2, "ab", True),
+        ("MAX_WAYS", 2, "abc", False),
+        ("MAX_CHOICES", 2, "ab", True),
+        ("MAX_CHOICES", 2, "abc", False),
+    ],
+)
+def test_as_many_ways_and_values_as_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    most: int,
+    zones: str,
+    certain: bool,  # noqa: FBT001
+) -> None:
+    """Beyond the bound the pod may hold any device of its class: some of its ways are not all of them."""
+    monkeypatch.setattr(device_accounting, bound, most)
+    devices = node_of([entry(f"e{zone}", 4, zone=zone) for zone in zones])
+    bindings = devices.bindings(pod(("gpu", 4, ""), same="zone"), ample())
+    whole = tuple(range(len(zones)))
+    assert bindings.certain is certain
+    assert [part.entries for way in bindings.possible for part in way] == (
+        [(at,) for at in whole] if certain else [whole]
+    )
+
+
+def test_as_many_ways_over_kinds_as_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_accounting, "MAX_WAYS", 2)
+    layout = node_of([LEFT, RIGHT]).layout(frozenset([pod(("gpu", 1, "")), SIDED]), ample())
+    assert (layout.cut, layout.footprints[pod(("gpu", 1, ""))].ways) == (False, ((0, 1), (1, 0)))
+    layout = node_of([LEFT, RIGHT]).layout(frozenset([pod(("gpu", 2, "")), SIDED]), ample())
+    assert (layout.cut, layout.footprints[pod(("gpu", 2, ""))].ways) == (True, ())
+
+
+SIDED = pod(("gpu", 1, of_zone("a")))
+
+
+@pytest.mark.parametrize(
+    ("reason", "entries", "claimed", "units"),
+    [
+        ("a look at each entry", [FAST, entry("nic", 2, "nic")], pod(("gpu", 1, of_zone("a"))), 2),
+        ("for each claim", [FAST], pod(("gpu", 1, ""), ("gpu", 1, "")), 2),
+        (
+            "an evaluation where several are of a class",
+            [FAST, SLOW],
+            pod(("gpu", 1, of_zone("a"))),
+            2 + 60 + 1,
+        ),
+        (
+            "none where its class has one entry",
+            [FAST, SLOW, entry("nic", 2, "nic")],
+            pod(("gpu", 1, ""), ("nic", 1, of_zone("a"))),
+            6 + 2,
+        ),
+        ("none without a selector", [FAST, SLOW], pod(("gpu", 1, "")), 2 + 1),
+        (
+            "what entries share: their values, and each part for each value",
+            [FAST, SLOW],
+            pod(("gpu", 1, ""), same="zone"),
+            2 + (2 * 5 + 2) + 2 * (1 + 2 * 5),
+        ),
+        (
+            "of those claims alone that share it",
+            [FAST, SLOW],
+            pod(("gpu", 1, ""), ("gpu", 2, ""), same="zone", among=("r1",)),
+            4 + (2 * 5 + 2) + 2 * (1 + 1 + 2 * 5),
+        ),
+    ],
+)
+def test_what_finding_the_devices_of_a_pod_takes(
+    reason: str, entries: list[dict[str, object]], claimed: PodClaims, units: int
+) -> None:
+    """In units, so that a large pool costs its own deployment and not the time of others."""
+    devices, budget = node_of(entries), ample()
+    before = budget.units
+    bindings = devices.bindings(claimed, budget)
+    assert before - budget.units == units, reason
+    assert devices.bindings(claimed, budget) is bindings
+    assert before - budget.units == 2 * units, "a second look takes the same, and finds nothing out"
 
 
 def test_pods_are_counted_by_what_they_claim() -> None:
