@@ -482,6 +482,10 @@ class DeviceCapacity:
             budget.cut = True
             return None
 
+    def fits(self, demand: Demand, budget: Budget) -> bool:
+        """Tell whether there is room for a demand, as `take` does."""
+        return self.take(demand, budget) is not None
+
     def shortage(self, demand: Demand, budget: Budget) -> Shortage | None:
         """Say what stands against a demand; None when there is room. Raises OutOfSteps."""
         return self.charged(demand).stranded(budget) if demand.gangs else None

@@ -46,6 +46,10 @@ class NodeCapacity(NamedTuple):
         """Return what is left after a demand, or None when there is not enough."""
         return NodeCapacity(self.free_nodes - demand.nodes) if demand.nodes <= self.free_nodes else None
 
+    def fits(self, demand: Demand, _: Budget) -> bool:
+        """Tell whether there is room for a demand."""
+        return demand.nodes <= self.free_nodes
+
     def shortage(self, demand: Demand, _: Budget) -> Shortage | None:
         """Say what stands against a demand; None when there is room."""
         return Shortage(demand.nodes, self.free_nodes) if demand.nodes > self.free_nodes else None
@@ -499,10 +503,11 @@ class Ledger:
         key = (cluster, pool)
         if key not in self._sizes:
             return False
-        if key not in self._empty:
-            return self.overcommitment(cluster, pool).nodes > self._sizes[key]
         if key not in self._overcommitted:
-            self._overcommitted[key] = self._strands(*key)
+            if key in self._empty:
+                self._overcommitted[key] = self._strands(*key)
+            else:
+                self._overcommitted[key] = self.overcommitment(cluster, pool).nodes > self._sizes[key]
         return self._overcommitted[key]
 
     def _strands(self, cluster: str, pool: str) -> bool:

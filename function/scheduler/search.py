@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from function.api import Engine, InferenceCluster, Pool
 from function.api.reasons import Level, Reason, Rejection
 from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.device_accounting import Shortage
 from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption
 from function.scheduler.ledger import Capacities, Ledger
 
@@ -38,6 +39,14 @@ def _take(option: EngineOption, free: Capacities, budget: Budget) -> Capacities 
             return None
         left[pool] = after
     return tuple(left)
+
+
+def _fits(option: EngineOption, free: Capacities, budget: Budget) -> bool:
+    """Tell whether an option has room, with the steps of `_take`: a search asks far more than it takes."""
+    for pool, demand in option.demands:  # noqa: SIM110 - a generator takes twice as long
+        if not free[pool].fits(demand, budget):
+            return False
+    return True
 
 
 def free_left(options: Sequence[EngineOption], free: Capacities) -> int:
@@ -120,12 +129,12 @@ class _Search:
             return rest[0]
         fewest, scarcest = MANY + 1, None
         for at in rest:
-            count = 0
+            count, enough = 0, min(MANY, fewest)
             for number, option in enumerate(self._options[at]):
                 if number % LOOKS == 0:
                     self._budget.step()
-                count += _take(option, free, self._budget) is not None
-                if count == min(MANY, fewest):
+                count += _fits(option, free, self._budget)
+                if count == enough:
                     break
             if not count:
                 return None
@@ -164,10 +173,7 @@ def search(
             return tuple(choice)
         if budget.cut or any(engine.cut_short for engine in fit.engines):
             return Reason.SearchBudgetExceeded
-        alone = all(
-            any(_take(option, free, budget) is not None for option in engine.options)
-            for engine in fit.engines
-        )
+        alone = all(any(_fits(option, free, budget) for option in engine.options) for engine in fit.engines)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
     return Reason.JointCapacity if alone else Reason.InsufficientNodes
@@ -227,9 +233,9 @@ def on_pools(fit: ClusterFit, room: Explained, why: Why) -> Iterator[OnPools]:
         barred = dict(why(number))
         for at, pool in enumerate(room.cluster.pools):
             if at in alone:
-                short = _short(alone[at], room)
-                nodes = alone[at].nodes
-                yield OnPools(engine.engine.name, (pool.name,), nodes, short)
+                lack = _lack(alone[at], room)
+                short = _short(lack, room) if lack else None
+                yield OnPools(engine.engine.name, (pool.name,), alone[at].nodes, short)
             elif at in barred:
                 rejection = barred[at].at(pool=pool.name, engine=engine.engine.name)
                 yield OnPools(engine.engine.name, (pool.name,), None, rejection)
@@ -237,12 +243,12 @@ def on_pools(fit: ClusterFit, room: Explained, why: Why) -> Iterator[OnPools]:
 
 def _engine(engine_fit: EngineFit, room: Explained, why: Callable[[], Barred]) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
-    short = [_short(option, room) for option in engine_fit.options]
-    if any(rejection is None for rejection in short):
+    lacks = [_lack(option, room) for option in engine_fit.options]
+    if None in lacks:
         return None
     name, barred, cluster = engine_fit.engine.name, why(), room.cluster
     pools = [
-        *(rejection._replace(engine=name) for rejection in short if rejection),
+        *(_short(lack, room, name) for lack in lacks if lack),
         *(rejection.at(pool=cluster.pools[at].name, engine=name) for at, rejection in barred),
     ]
     if not pools:
@@ -261,29 +267,43 @@ def _nearness(rejection: Rejection) -> tuple[int, int, int, int]:
     return (rejection.reason.depth, -rejection.missing, -len(rejection.leaves), selector)
 
 
-def _short(option: EngineOption, room: Explained) -> Rejection | None:
-    """Find the pool of an option that has too few free nodes, and say how many."""
-    worst: Rejection | None = None
+class Lack(NamedTuple):
+    """The pool of an option, by its position, that has too few free nodes."""
+
+    pool: int
+    shortage: Shortage | None
+    """None where the steps ended before it was told: then `why` says so."""
+    why: str = ""
+
+
+def _lack(option: EngineOption, room: Explained) -> Lack | None:
+    """Find the pool of an option that lacks most nodes."""
+    worst: Lack | None = None
+    most = 0
     for at, demand in option.demands:
-        pool = room.cluster.pools[at]
         try:
             shortage = room.free[at].shortage(demand, room.budget)
         except OutOfSteps as ended:
-            why = str(ended) or f"{room.budget.steps} steps"
-            return Rejection(Reason.SearchBudgetExceeded, detail=why, pool=pool.name)
-        if shortage is None:
-            continue
-        rejection = Rejection(
-            _scarce(room.ledger, room.cluster, pool),
-            pool=pool.name,
-            needs=shortage.needs,
-            free=shortage.free,
-            total=pool.nodes,
-            unusable=pool.unusable,
-        )
-        if worst is None or rejection.missing > worst.missing:
-            worst = rejection
+            return Lack(at, None, str(ended) or f"{room.budget.steps} steps")
+        if shortage is not None and (worst is None or shortage.needs - shortage.free > most):
+            worst, most = Lack(at, shortage), shortage.needs - shortage.free
     return worst
+
+
+def _short(lack: Lack, room: Explained, engine: str = "") -> Rejection:
+    """Say how many nodes a pool lacks."""
+    pool, shortage = room.cluster.pools[lack.pool], lack.shortage
+    if shortage is None:
+        return Rejection(Reason.SearchBudgetExceeded, detail=lack.why, pool=pool.name, engine=engine)
+    return Rejection(
+        _scarce(room.ledger, room.cluster, pool),
+        pool=pool.name,
+        engine=engine,
+        needs=shortage.needs,
+        free=shortage.free,
+        total=pool.nodes,
+        unusable=pool.unusable,
+    )
 
 
 def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:

@@ -12,7 +12,7 @@ from function.api.deployment import Engine
 from function.scheduler.budget import ALLOWANCE, UNITS, Budget, CallBudget
 from function.scheduler.device_accounting import Demand, PodLayout
 from function.scheduler.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
-from function.scheduler.ledger import NodeCapacity
+from function.scheduler.ledger import Ledger, NodeCapacity, Overcommitted
 from function.scheduler.schedule import schedule
 from function.scheduler.search import search
 from tests.support import build
@@ -203,6 +203,31 @@ def test_explaining_takes_no_more_than_deciding(monkeypatch: pytest.MonkeyPatch)
     run(made)
     assert len(spent) > 1
     assert sum(spent) <= CallBudget(3_000, 6).most
+
+
+@pytest.mark.parametrize(
+    ("needs", "looks", "reason"),
+    [
+        ((1, 2), 0, "no pool is called short where every engine has room alone"),
+        ((1, 9), 2, "the pools of the engine that lacks room"),
+        ((9, 8), 2, "and a pool that two engines lack is looked at once"),
+    ],
+)
+def test_who_holds_a_pool_is_counted_once_where_it_is_short(
+    needs: tuple[int, ...], looks: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Explaining a thousand clusters asked for every engine on every pool, whether it lacked nodes or not."""
+    counted: list[object] = []
+    real = Ledger.overcommitment
+
+    def counting(ledger: Ledger, *pool: str) -> Overcommitted:
+        counted.append(pool)
+        return real(ledger, *pool)
+
+    monkeypatch.setattr(Ledger, "overcommitment", counting)
+    fleet = [one("a", pools=pools_of(2, 0))]
+    assert set(decide(World(ask(engines=sized(*needs)), fleet)).rejections) == {"a"}
+    assert len(counted) == looks, reason
 
 
 def test_earlier_deployments_leave_half_of_what_is_left() -> None:
