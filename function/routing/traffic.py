@@ -142,7 +142,10 @@ def _backend(endpoint: ModelEndpoint, route: Mapping[str, Plain] | None) -> Back
 
 
 def _weights(groups: list[_Group], chosen: frozenset[Backend]) -> dict[Backend, int]:
-    """Return the weight of each chosen backend: rule 4. An endpoint of several groups gets the sum."""
+    """Return the weight of each chosen backend: rule 4. An endpoint of several groups gets the sum.
+
+    One at least has a weight: a group of some weight serves, and its first endpoint comes first.
+    """
     shares: dict[Backend, Fraction] = {}
     for group in groups:
         backends = [backend for backend in group.ready if backend in chosen]
@@ -150,8 +153,8 @@ def _weights(groups: list[_Group], chosen: frozenset[Backend]) -> dict[Backend, 
             shares[backend] = shares.get(backend, Fraction()) + Fraction(group.weight, len(backends))
     scale = lcm(*(share.denominator for share in shares.values()))
     whole = {backend: int(share * scale) for backend, share in shares.items()}
-    divisor = gcd(*whole.values()) or 1
-    largest = max(whole.values(), default=0) // divisor
+    divisor = gcd(*whole.values())
+    largest = max(whole.values()) // divisor
     if largest <= MAX_WEIGHT:
         return {backend: weight // divisor for backend, weight in whole.items()}
     factor = Fraction(MAX_WEIGHT, largest * divisor)
