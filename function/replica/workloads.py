@@ -18,10 +18,8 @@ a rollout is decided here, since a surge pod needs devices that the scheduler ch
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Protocol
 
 from function.api.model import mapping
@@ -77,10 +75,10 @@ def claim_template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMembe
     ]
     if same:
         # An edit that is taken back finds the template of before, and restarts nothing.
-        key = min(same, key=lambda candidate: (len(candidate), candidate))
+        key = min(same)
         name = generations[key].identity.name
     elif generations:
-        digest = sha256(json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:DIGEST]
+        digest = digest_of(spec)[:DIGEST]
         key, name = f"{key}-{digest}", names.claim_name(replica, engine, role, digest)
     manifest = {
         "apiVersion": "resource.k8s.io/v1",
@@ -138,7 +136,7 @@ def engine_workload(
     """Return the workload of an engine: its name and key, its pod templates, its Object."""
     base = f"{names.WORKLOAD}-{engine.name}"
     replica, cluster, config = snapshot.replica.name, snapshot.cluster, snapshot.config
-    api_version, kind, name = "apps/v1", "Deployment", ""
+    api_version, kind = "apps/v1", "Deployment"
     if engine.is_gang:
         api_version, kind = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
         name = names.gang_name(replica, engine.name)

@@ -84,6 +84,18 @@ def test_an_edit_taken_back_after_the_old_template_left_makes_a_third() -> None:
     assert generation(back) not in (FIRST, generation(done))
 
 
+def test_a_new_template_is_named_after_replica_engine_and_role() -> None:
+    """All pods of a cluster share a namespace: one of another replica would have other devices."""
+    named = []
+    for name in ("chat", "code"):
+        engines = [gang(part, claims=[claim(count=8)]) for part in ("a", "b")]
+        scene = Scene(replica(*engines, name=name))
+        edited = scene.edited(engines=[gang(part, claims=[claim(count=4)]) for part in ("a", "b")])
+        made = manifests(run(edited.but(observed=applied(run(scene)))))
+        named += [one["metadata"]["name"] for key, one in made.items() if key.startswith("resource-claim")]
+    assert len(named) == len(set(named)) == 2 * 2 * 2 * 2
+
+
 def test_every_part_of_a_claim_is_in_its_template() -> None:
     tolerated = {"key": "health", "operator": "Equal", "value": "poor", "effect": "NoExecute"}
     requests = [
@@ -120,6 +132,9 @@ def test_a_member_that_stops_claiming_keeps_its_template_until_its_pods_are_repl
     edited = scene.edited(engines=[engine("main", leader, member("Worker", nodes=1))])
     first = run(edited.but(observed=applied(before)))
     assert "resource-claim-main-leader" in first.desired
+    group = manifests(first)["model-serving-main"]["spec"]["leaderWorkerTemplate"]
+    assert "resourceClaims" not in group["leaderTemplate"]["spec"], "its pods would wait for a template"
+    assert "resourceClaims" in group["workerTemplate"]["spec"]
     assert "resource-claim-main-leader" not in run(edited.but(observed=applied(first))).desired
 
 

@@ -174,6 +174,8 @@ def test_of_a_gang_the_workload_alone_names_the_queue(user: Plain) -> None:
     for template in templates(scene).values():
         assert QUEUE_LABEL not in template["metadata"]["labels"]
         assert template["metadata"]["labels"]["cost"] == "ml"
+    bare = templates(GANG.but(cluster=cluster(scheduling={"labels": {QUEUE_LABEL: "team"}})))["Worker"]
+    assert bare == templates(GANG)["Worker"], "without the queue nothing is left to say"
     single = manifests(run(SINGLE.but(cluster=on_kueue)))["model-serving-main"]
     for labelled in (single, single["spec"]["template"]):
         assert labelled["metadata"]["labels"][QUEUE_LABEL] == "team"
