@@ -19,6 +19,7 @@ from function.replica import compose, names, state
 from tests.fuzz.mutate import mutated
 from tests.replica import generate
 from tests.replica.build import (
+    PROVIDER_CONFIG,
     Scene,
     claim,
     cluster,
@@ -120,13 +121,52 @@ DOUBTS = {
     "no spec": lambda scene: scene.but(
         replica={key: scene.replica[key] for key in scene.replica if key != "spec"}
     ),
+    "naming no cluster": lambda scene: scene.but(
+        observed={
+            key: {**one, "spec": {**one["spec"], "providerConfigRef": {}}} if key == "epp" else one
+            for key, one in scene.observed.items()
+        }
+    ),
 }
-REASONS = {
-    "on another ProviderConfig": "ClusterChanged",
-    "of another stack": "StackChanged",
-    "an input with a typo": "Malformed",
-    "an unreadable spec": "Malformed",
-    "no spec": "Malformed",
+WAITING, ALL_KEPT = "WaitingForCluster", "everything is kept as it is"
+NO_CONFIG = (WAITING, "InferenceCluster cluster-a has no status.providerConfigRef yet")
+WAY_OUT = "delete the replica to have it placed anew"
+SAID = {
+    "not delivered": (WAITING, "Waiting for InferenceCluster cluster-a"),
+    "absent": (WAITING, "InferenceCluster cluster-a does not exist"),
+    "without status": NO_CONFIG,
+    "without a ProviderConfig": NO_CONFIG,
+    "on another ProviderConfig": (
+        "ClusterChanged",
+        f"Objects of this replica are on {PROVIDER_CONFIG}, its cluster is on another: {ALL_KEPT}",
+    ),
+    "naming no cluster": (
+        "ClusterChanged",
+        f"An Object of this replica names no cluster, its cluster is on {PROVIDER_CONFIG}: {ALL_KEPT}",
+    ),
+    "of another name": (WAITING, "InferenceCluster cluster-a was not delivered"),
+    "of another stack": (
+        "StackChanged",
+        f"This replica runs on the stack Standard, its cluster now has KServe: {ALL_KEPT}; {WAY_OUT}",
+    ),
+    "without a spec": (WAITING, "InferenceCluster cluster-a cannot be read: spec: required, but missing"),
+    "not an object": (
+        WAITING,
+        "InferenceCluster cluster-a cannot be read: spec: expected a map, found a string",
+    ),
+    "an input with a typo": (
+        "Malformed",
+        "The function's input is invalid: WorkloadConfig: drainSecond: no such field",
+    ),
+    "an unreadable spec": (
+        "Malformed",
+        "The ModelReplica cannot be read: spec.engines: expected a list, found a string",
+    ),
+    "no spec": ("Malformed", "The ModelReplica cannot be read: spec: required, but missing"),
+}
+ENDS = {
+    WAITING: "; everything running is kept, nothing new is composed",
+    "Malformed": "; everything running is kept",
 }
 
 
@@ -138,10 +178,11 @@ def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, leve
     doubted = DOUBTS[doubt](settled)
     answer = run(doubted, level=level)
     assert answer.desired.keys() == settled.observed.keys()
-    for key, manifest in settled.observed.items():
+    for key, manifest in doubted.observed.items():
         assert answer.desired[key]["spec"] == manifest["spec"]
         assert answer.desired[key]["metadata"]["name"] == manifest["metadata"]["name"]
-    assert answer.reason("ModelAccepted") == REASONS.get(doubt, "WaitingForCluster")
+    reason, text = SAID[doubt]
+    assert answer.conditions["ModelAccepted"] == (False, reason, text + ENDS.get(reason, ""))
     assert answer.reason("ModelReady") == "Serving"
     assert answer.ready == settled.observed.keys()
     assert not answer.unready
@@ -175,7 +216,7 @@ def test_in_doubt_an_object_is_said_again_as_it_stands(
 @pytest.mark.parametrize("doubt", DOUBTS)
 def test_in_doubt_nothing_new_is_composed(doubt: str) -> None:
     answer = run(DOUBTS[doubt](Scene(replica())))
-    if doubt == "on another ProviderConfig":  # Nothing is observed, so nothing is on another one.
+    if SAID[doubt][0] == "ClusterChanged":  # Nothing is observed, so nothing is on another one.
         assert answer.desired
         return
     assert not answer.desired

@@ -11,7 +11,18 @@ import pytest
 from function import dispatch, wire
 from function.fail_static import internal_error
 from function.replica import names
-from tests.replica.build import Scene, config, engine, gang, member, replica, run, run_bytes
+from tests.replica.build import (
+    PROVIDER_CONFIG,
+    REPLICA,
+    Scene,
+    config,
+    engine,
+    gang,
+    member,
+    replica,
+    run,
+    run_bytes,
+)
 from tests.replica.provider import applied
 
 CANARY = "canary-5b1f0c"
@@ -30,6 +41,39 @@ def mirrored() -> Scene:
     for manifest in (held["spec"]["forProvider"]["manifest"], held["status"]["atProvider"]["manifest"]):
         manifest |= {"data": DATA, "stringData": {"token": CANARY}}
     return scene.but(observed=observed)
+
+
+def referring(role: str, at: int) -> dict[str, Any]:
+    """Return a member that refers to three Secrets and, by an empty name, to none."""
+    env = [
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": f"env-{at}", "key": "k"}}},
+        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "", "key": "k", "optional": True}}},
+        {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+    ]
+    made = member(role, env=env, secrets=[f"pull-{at}"])
+    made["template"]["spec"]["volumes"] = [
+        {"name": "a", "secret": {"secretName": f"volume-{at}"}},
+        {"name": "b", "secret": {"secretName": "", "optional": True}},
+        {"name": "c", "emptyDir": {}},
+    ]
+    return made
+
+
+def test_every_secret_that_any_member_refers_to_is_mirrored_once() -> None:
+    """A pod whose Secret is not there does not start."""
+    engines = [
+        engine("a", referring("Leader", 1), referring("Worker", 2)),
+        engine("b", referring("Standalone", 2)),
+    ]
+    answer = run(Scene(replica(*engines), input=config(secrets="Mirror", budget=True)))
+    mirrors = {key for key in answer.desired if key.startswith("secret-")}
+    assert mirrors == {f"secret-{kind}-{at}" for kind in ("env", "pull", "volume") for at in (1, 2)}
+    for key in mirrors:
+        assert answer.desired[key]["spec"]["providerConfigRef"]["name"] == PROVIDER_CONFIG
+        manifest = answer.desired[key]["spec"]["forProvider"]["manifest"]
+        name = names.secret_name(REPLICA, key.removeprefix("secret-"))
+        metadata = {"name": name, "namespace": "default"}
+        assert manifest == {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
 
 DOUBTS: list[dict[str, Any]] = [

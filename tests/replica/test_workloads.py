@@ -9,7 +9,9 @@ import pytest
 from function.boundary import PlainDocument
 from function.fail_static import key_of
 from function.objects import read_object
+from function.replica.names import budget_name
 from tests.replica.build import (
+    REPLICA,
     Scene,
     config,
     engine,
@@ -73,10 +75,15 @@ def test_only_engines_of_several_copies_get_a_budget() -> None:
     made = manifests(run(scene))
     budgets = {key: manifest for key, manifest in made.items() if manifest["kind"] == "PodDisruptionBudget"}
     assert budgets.keys() == {"budget-b", "budget-c"}
-    for key, budget in budgets.items():
-        assert budget["spec"]["maxUnavailable"] == 1
-        workload = made[f"model-serving-{key[-1]}"]["metadata"]["name"]
-        assert list(budget["spec"]["selector"]["matchLabels"].values()) == [workload]
+    labels = {"b": "modelplane.ai/workload", "c": "leaderworkerset.sigs.k8s.io/name"}
+    for engine_name, label in labels.items():
+        workload = made[f"model-serving-{engine_name}"]["metadata"]["name"]
+        assert budgets[f"budget-{engine_name}"] == {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": budget_name(REPLICA, engine_name), "namespace": "default"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {label: workload}}},
+        }
 
 
 def test_workloads_are_watched_on_request() -> None:
