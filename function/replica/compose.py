@@ -116,7 +116,7 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         key = key_of(base, manifest, observed)
         wanted[key] = composed_object(manifest, provider_config, readiness=readiness)
     modes = {
-        PHASES_PLUGIN in str(mapping(config.manifest.get("data")).get(CONFIG_FILE, ""))
+        PHASES_PLUGIN in str(mapping(config.manifest.get("data")).get(CONFIG_FILE))
         for key, config in observed.items()
         if names.what_of(key) == names.PICKER_CONFIG
     }

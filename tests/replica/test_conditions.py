@@ -316,12 +316,13 @@ def test_before_anything_is_composed_that_is_said() -> None:
     assert run(SCENE.but(cluster=None)).conditions["ModelUpdated"] == expected
 
 
-def test_the_query_of_an_object_can_ask_for_a_copy() -> None:
+def test_the_query_of_a_workload_can_ask_for_a_copy() -> None:
     scene = SCENE.but(input=config(readiness="AvailableCopies"))
     plain, asked = (
         {key: one["spec"].get("readiness", {}).get("celQuery") for key, one in run(which).desired.items()}
         for which in (SCENE, scene)
     )
+    assert {key for key, query in plain.items() if query} == {"model-serving-a", "model-serving-b", "epp"}
     has_copy = "has(object.status.availableReplicas) && object.status.availableReplicas > 0"
     assert asked == {**plain, "model-serving-a": f"{plain['model-serving-a']} && {has_copy}"}
 

@@ -185,6 +185,7 @@ def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, leve
     assert answer.conditions["ModelAccepted"] == (False, reason, text + ENDS.get(reason, ""))
     assert answer.reason("ModelReady") == "Serving"
     assert answer.ready == settled.observed.keys()
+    assert level == "wire" or answer.counts["objects_kept"] == len(settled.observed)
     assert not answer.unready
 
 
