@@ -26,6 +26,8 @@ LINK = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\(([^)#:]*?)#([^)]*)\)")
 FENCED = re.compile(r"```.*?```", re.DOTALL)
 LABEL = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+PLACED = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)` (?:in|of) `([\w/.-]+\.(?:py|yaml|json))`")
+"""A name, and the file in which a page says that it is."""
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
@@ -46,6 +48,19 @@ def test_links_to_headings_lead_to_one(page: Path) -> None:
     links = ANCHOR.findall(FENCED.sub("", page.read_text()))
     targets = [((page.parent / name) if name else page, anchor) for name, anchor in links]
     assert [(str(to), anchor) for to, anchor in targets if anchor not in anchors(to)] == []
+
+
+def test_a_name_is_in_the_file_that_a_page_says() -> None:
+    placed = [(page, *words) for page in EVERY_PAGE for words in PLACED.findall(page.read_text())]
+    missing = []
+    for page, name, path in placed:
+        files = [
+            folder / path for folder in (page.parent, ROOT, ROOT / "function") if (folder / path).is_file()
+        ]
+        if not any(name.rpartition(".")[2] in file.read_text() for file in files):
+            missing.append((page.name, name, path))
+    assert placed, "no name is looked up"
+    assert missing == []
 
 
 @pytest.mark.gate
