@@ -71,11 +71,19 @@ def condition_types(_request: Request) -> tuple[str, ...]:
 def declared(request: Request) -> tuple[Requirement, ...]:
     """Declare the endpoints of every group by their labels, and the object that says the address.
 
-    Endpoints of other namespaces are delivered too and sorted out where they are read, so that a condition
-    can say which ones are left out. All is read leniently: Crossplane must go on fetching while a part of the
-    service is wrong, or the mended service would answer with doubt first.
+    Endpoints of other namespaces are asked for only where the input allows some: else whoever copies a label
+    would fill this service's requests, and wake it with every write. Where it does, all are delivered and
+    sorted out where they are read, so that a condition can say which ones are left out. All is read
+    leniently: Crossplane must go on fetching while a part of the service is wrong, or the mended service
+    would answer with doubt first.
     """
     requirements = []
+    try:
+        config: RoutingConfig | None = RoutingConfig.parse(request.input or {})
+    except Malformed:
+        config = None
+    namespace = text_at(request.composite, "metadata", "namespace")
+    within = None if config and config.allow_namespaces else namespace
     groups = mapping(plain_of(request.composite).get("spec")).get("endpoints")
     for number, group in enumerate(groups if isinstance(groups, list) else ()):
         labels = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
@@ -83,11 +91,13 @@ def declared(request: Request) -> tuple[Requirement, ...]:
         if labels and all(isinstance(value, str) for value in labels.values()):
             match_labels = tuple(sorted(labels.items()))
             requirements.append(
-                Requirement(f"endpoints-{number}", API_VERSION, "ModelEndpoint", match_labels=match_labels)
+                Requirement(
+                    *(f"endpoints-{number}", API_VERSION, "ModelEndpoint"),
+                    namespace=within,
+                    match_labels=match_labels,
+                )
             )
-    try:
-        config = RoutingConfig.parse(request.input or {})
-    except Malformed:
+    if config is None:
         return tuple(requirements)
     if not config.gateway_address:
         name, namespace = config.gateway.name, config.gateway.namespace
@@ -280,7 +290,8 @@ def endpoints_resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition
         f"left out, of namespaces that allowNamespaces does not name: {listed(names, SHOWN)}" if names else ""
     )
     if not snapshot.matched:
-        text = joined("No ModelEndpoints matched the configured selectors", others, kept)
+        where = "" if snapshot.config.allow_namespaces else " of this namespace"
+        text = joined(f"No ModelEndpoints{where} matched the configured selectors", others, kept)
         return unmet(RESOLVED, "NoEndpoints", text)
     beyond = listed(traffic.beyond, SHOWN)
     text = joined(

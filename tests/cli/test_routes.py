@@ -61,7 +61,7 @@ def test_a_service_without_endpoints_is_named_and_not_fine(tmp_path: Path) -> No
     objects = [*fleet(ready=False), routed(**{"modelplane.ai/deployment": "chat"})]
     ran = run("plan", "--workloads", write(tmp_path / "f.yaml", objects))
     assert not routes(ran.out)
-    assert "warning: ModelService ml-team/chat: no route: No ModelEndpoints matched" in ran.err
+    assert "ModelService ml-team/chat: no route: No ModelEndpoints of this namespace matched" in ran.err
     assert ran.code == 2
 
 

@@ -120,7 +120,7 @@ def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
     assert allowed.answer().reason("EndpointsResolved") == "EndpointUnreadable"
 
 
-NONE = "No ModelEndpoints matched the configured selectors; left out, of namespaces that allowNamespaces does"
+NONE = "No ModelEndpoints of this namespace matched the configured selectors; left out, of namespaces that"
 TEXTS: list[tuple[str, list[Plain] | None, str]] = [
     ("not delivered", None, "The endpoints of spec.endpoints[0] are not delivered yet"),
     (
@@ -128,7 +128,11 @@ TEXTS: list[tuple[str, list[Plain] | None, str]] = [
         [*UNREADY],
         "Matched 2 endpoint(s); 2 waiting for Backend",
     ),
-    ("another team's alone", [endpoint("c", namespace="team-b")], f"{NONE} not name: team-b/c"),
+    (
+        "another team's alone",
+        [endpoint("c", namespace="team-b")],
+        f"{NONE} allowNamespaces does not name: team-b/c",
+    ),
     (
         "one that cannot be read",
         [unreadable()],

@@ -62,6 +62,20 @@ def test_what_is_required() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("settings", "within", "reason"),
+    [
+        ({}, NAMESPACE, "those of others with the same labels take no token, and no byte of a request"),
+        ({"allowNamespaces": ["team-b"]}, None, "those of others are read, and what is left out is said"),
+        ({"allowNamespaces": "team-b"}, NAMESPACE, "an input that cannot be read allows nobody"),
+    ],
+)
+def test_whose_endpoints_are_required(settings: Plain, within: str | None, reason: str) -> None:
+    answer = request_about(service(), TWO, settings=config(**settings)).answer(level="wire")
+    required = {requirement["name"]: requirement for requirement in answer.requirements}
+    assert required["endpoints-0"].get("namespace") == within, reason
+
+
 @pytest.mark.parametrize("labels", [None, {}, "x", {"app": 3}])
 def test_no_endpoints_are_required_without_labels_to_choose_them(labels: Any) -> None:
     """A requirement without labels fetches every endpoint of the control plane."""
@@ -216,7 +230,7 @@ def test_the_gateway_s_word_and_a_backend_make_a_route_ready() -> None:
     assert none.answer().conditions["EndpointsResolved"] == (
         False,
         "NoEndpoints",
-        "No ModelEndpoints matched the configured selectors",
+        "No ModelEndpoints of this namespace matched the configured selectors",
     )
     waiting = (False, "WaitingForEndpoints", "There is no endpoint to route to")
     assert none.answer().conditions["RoutingReady"] == waiting
