@@ -18,7 +18,7 @@ from tests.simulate.rollouts import FOG, ROUNDS, STORM
 from tests.simulate.whole import WholeDay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import pytest
 
@@ -90,8 +90,8 @@ def _mend_nothing(patch: pytest.MonkeyPatch) -> None:
     """Deployments that are created together meet on a node: nothing orders them, and nobody gives way."""
     shipped = swarm.shipped
 
-    def alone(kinds: Sequence[str]) -> dict[str, list[Step]]:
-        return {kind: [replace(step, input={}) for step in steps] for kind, steps in shipped(kinds).items()}
+    def alone(*given: Any) -> dict[str, list[Step]]:
+        return {kind: [replace(step, input={}) for step in steps] for kind, steps in shipped(*given).items()}
 
     patch.setattr(swarm, "shipped", alone)
 

@@ -22,15 +22,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from function.api.names import PAUSED_ANNOTATION
-from tests.history.judge import judge
+from function.api.reasons import INTERNAL_ERROR
+from tests.history.judge import WAS_READY, judge
 from tests.history.lives import ordered
 from tests.history.record import KINDS, bare
 from tests.simulate.episode import BrokenPromise
 from tests.support import build
-from tests.support.crossplane import VERSIONS, ControlPlane, Name, shipped
+from tests.support.crossplane import VERSIONS, Away, ControlPlane, Name, fresh_copy, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.support.drive import Answer
 
 Plain = dict[str, Any]
 
@@ -38,6 +41,8 @@ LOOK = 3.0
 """Seconds between two looks of the kubelets."""
 EVENTS, PAUSES = 14, (5.0, 20.0, 60.0, 120.0)
 """Things that happen in a day, and how long it is until the next one."""
+AWAY = (5.0, 30.0)
+"""Seconds in which no copy of the function answers."""
 CALM, STILL = 300.0, 120.0
 """Seconds until all is as it must be, and how long nothing has changed then."""
 QUEUES = ((0.0, 0.5), (0.0, 5.0), (1.0, 50.0))
@@ -79,6 +84,12 @@ class Day:
     """Clusters that no longer declare the pool that they publish."""
     due: dict[tuple[str, int], float] = field(default_factory=dict)
     """When pods of a template serve, by uid and generation."""
+    complaints: list[str] = field(default_factory=list)
+    """Promises that were broken on the way."""
+    away: float = 0.0
+    """Until when no copy of the function answers."""
+    restores: int = 0
+    """How often etcd was restored: every object is another one to the judge."""
 
     def __post_init__(self) -> None:
         """Draw the fleet, the deployments, and the Crossplane that they live with."""
@@ -87,13 +98,16 @@ class Day:
         self.rows += [
             {"at": 0.0, "type": "LISTED", "kind": kind, "version": "0", "objects": []} for kind in KINDS
         ]
+        self.calls = random.Random(f"calls {self.seed}")
+        self.copies = [fresh_copy().answer for _ in range(self.calls.choice((1, 2, 2, 3)))]
         self.plane = ControlPlane(
-            shipped(self.OURS),
+            shipped(self.OURS, self.ask),
             draw.choice(VERSIONS),
             draw.choice(QUEUES),
             elsewhere=self.ELSEWHERE,
             seed=self.seed,
             listener=self.record,
+            hearer=self.hear,
         )
         self.faulty = draw.random() < 0.5
         self.fleet = {f"c{number}": draw.choice((1, 2, 2, 3)) for number in range(draw.choice((2, 3, 4)))}
@@ -104,12 +118,70 @@ class Day:
             self.create(deployment_name(number))
         self.plane.after(LOOK, self.look)
 
+    def ask(self, content: bytes) -> bytes:
+        """Ask one of the copies of the function, as a Service does. Raises Away."""
+        if self.plane.now < self.away:
+            raise Away
+        return self.calls.choice(self.copies)(content)
+
+    def hear(self, name: Name, answer: Answer) -> None:
+        """Complain of an error of our own."""
+        if any(reason == INTERNAL_ERROR for _, reason, _ in answer.conditions.values()):
+            self.complain(f"an error of our own in {name}")
+
+    def complain(self, words: str) -> None:
+        """Note a promise that is broken; the first of a day says enough."""
+        if not self.complaints:
+            self.complaints.append(f"at {self.plane.now:.0f} s: {words}")
+
     def record(self, event: str, plain: Plain) -> None:
         """Write down what a checker of histories follows."""
         if plain["kind"] in KINDS:
-            version = {"metadata": {**plain["metadata"], "resourceVersion": str(len(self.rows))}}
             row = {"at": self.plane.now, "type": event, "kind": plain["kind"]}
-            self.rows.append({**row, "object": bare({**plain, **version})})
+            self.rows.append({**row, "object": self._judged(plain)})
+
+    def _judged(self, plain: Plain) -> Plain:
+        """Return an object as its judge sees it: under versions that never repeat."""
+        metadata = {**plain["metadata"], "resourceVersion": str(len(self.rows))}
+        if self.restores:
+            owners = metadata.get("ownerReferences", ())
+            again = [{**owner, "uid": f"{owner['uid']} {self.restores}"} for owner in owners]
+            metadata |= {"uid": f"{metadata['uid']} {self.restores}", "ownerReferences": again}
+        return bare({**plain, "metadata": metadata})
+
+    def save(self) -> None:
+        """Make a backup of etcd."""
+        self.saved = self.plane.backup()
+
+    def restore(self) -> None:
+        """Restore it; start the function anew, as docs/operations.md says, and declare what is wished."""
+        self.restores += 1
+        self.forget()
+        self.plane.restore(self.saved)
+        for kind in KINDS:
+            objects = [self._judged(plain) for name, plain in self.plane.objects.items() if name.kind == kind]
+            row = {"at": self.plane.now, "type": "LISTED", "kind": kind, "objects": objects}
+            self.rows.append({**row, "version": str(len(self.rows))})
+        self.declare()
+
+    def forget(self) -> None:
+        """Start every copy of the function anew."""
+        self.copies = [fresh_copy().answer for _ in self.copies]
+
+    def declare(self) -> None:
+        """Bring clusters and deployments in line with what is wished, as a repository of manifests does."""
+        for kind, wished in (("InferenceCluster", self.fleet), ("ModelDeployment", self.wishes)):
+            for name in self.standing(kind):
+                if (name.name if kind == "InferenceCluster" else name) not in wished:
+                    self.plane.delete(name, by_hand=True)
+        for cluster in self.fleet:
+            self.publish(cluster)
+        standing = self.standing("ModelDeployment")
+        for name in self.wishes:
+            if name in standing or name not in self.plane.objects:
+                self.edit(name)
+        if not self.wishes.keys() <= self.standing("ModelDeployment").keys():
+            self.plane.after(LOOK, self.declare)  # One is still on its way out.
 
     # The platform team
 
@@ -229,6 +301,7 @@ class Day:
     def live(self) -> Day:
         """Live through the day and its rest. Raises BrokenPromise."""
         self.plane.run(60.0)
+        self.save()
         for number in range(EVENTS):
             self.draw = random.Random(f"event {number} of {self.seed}")
             event, pause = self.draw.choice(HAPPENINGS), self.draw.choice(PAUSES)
@@ -243,7 +316,7 @@ class Day:
         self.plane.run(CALM)
         moved = len([row for row in self.rows if row["at"] > self.plane.now - STILL and _moves(row)])
         complaints += [f"{moved} replicas came or went at rest"] if moved else []
-        complaints += self.unfinished()
+        complaints += self.complaints + self.unfinished()
         complaints += [str(one) for one in judge(ordered(self.rows), WINDOW).violations]
         if complaints:
             raise BrokenPromise(
@@ -254,6 +327,7 @@ class Day:
     def calm(self) -> None:
         """Take every fault back, and every taint."""
         self.plane.crashes, self.plane.withheld = 0.0, ()
+        self.away = 0.0
         self.plane.queue = (0.0, 1.0)
         for name in self.fleet:
             self.publish(name, taints=[])
@@ -262,7 +336,9 @@ class Day:
         """Return which replicas wait on a full pool, and which deployments for a node that is free."""
         complaints, standing = [], self.replicas()
         for name, plain in standing.items():
-            if self.waits(plain):
+            # One that served never yields: a restore may have brought it back to a pool that shrank since.
+            noted = plain["metadata"].get("annotations", {}).get(WAS_READY)
+            if noted != plain["metadata"]["uid"] and self.waits(plain):
                 complaints.append(f"{name.name} waits for a node of {plain['spec']['clusterName']}")
         used = Counter(plain["spec"]["clusterName"] for plain in standing.values())
         free = [name for name, nodes in self.fleet.items() if used[name] < nodes]
@@ -485,8 +561,27 @@ def _resync(day: Day) -> None:
     day.plane.resync()
 
 
+def _restart_function(day: Day) -> None:
+    """One copy of the function ends, and another one starts."""
+    day.copies[day.draw.randrange(len(day.copies))] = fresh_copy().answer
+
+
+def _lose_function(day: Day) -> None:
+    """No copy of the function answers for a while."""
+    day.away = day.plane.now + day.draw.choice(AWAY)
+
+
+def _save(day: Day) -> None:
+    day.save()
+
+
+def _restore(day: Day) -> None:
+    day.restore()
+
+
 HAPPENINGS: tuple[Callable[[Day], None], ...] = (
     *(_scale, _edit, _bad_image, _pause, _create, _burst, _delete, _lose),
     *(_drain, _keep_out, _undrain, _shrink, _grow, _garble, _undeclare, _remove),
     *(_fail, _unknown, _withhold, _crash, _restart, _resync),
+    *(_restart_function, _lose_function, _save, _restore),
 )

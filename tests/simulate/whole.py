@@ -33,6 +33,8 @@ Plain = dict[str, Any]
 
 SHARED = 150.0
 """Seconds in which two Objects may manage one object: the later replica has to see the earlier one."""
+TIDY = (0.0, 60.0, 240.0)
+"""Seconds from a restore of etcd until somebody deletes what is left on the clusters."""
 MANAGED = ("Object", "ObservedObjectCollection")
 LWS = {"name": "lws-controller-manager", "namespace": "lws-system"}
 FURNITURE: tuple[Plain, ...] = (
@@ -58,6 +60,11 @@ GATEWAY: Plain = {
 }
 
 
+def ours_on(cluster: Cluster) -> list[Place]:
+    """Return the workloads of a cluster that replicas have there."""
+    return [place for place in cluster.objects if place[1] in WORKLOADS and place[3] != LWS["name"]]
+
+
 @dataclass
 class WholeDay(Day):
     """A day of which our handlers compose all that we ship."""
@@ -77,7 +84,10 @@ class WholeDay(Day):
     """Looks until the controllers of a cluster come back."""
     shared: dict[tuple[str, Place], float] = field(default_factory=dict)
     """What several Objects manage, by cluster and place, and since when."""
-    complaints: list[str] = field(default_factory=list)
+    forgotten: set[tuple[str, Place]] = field(default_factory=set)
+    """Workloads that a restore of etcd left, and that no Object managed since."""
+    tidied: float = 0.0
+    """When somebody deletes them by hand."""
     is_calm: bool = False
     """Whether everybody acts when it is their turn."""
 
@@ -88,7 +98,7 @@ class WholeDay(Day):
         self.gangs = seeded.random() < 0.4
         self.accounting = seeded.choice(("Node", "Device"))
         super().__post_init__()
-        self.plane.holds = self.doomed.__contains__
+        self.plane.holds = lambda name: name in self.doomed
         self.plane.write(inference_class("gpus"))
         self.plane.write(GATEWAY)
 
@@ -149,10 +159,53 @@ class WholeDay(Day):
     def create(self, name: Name) -> None:
         """Create a deployment, and its address."""
         super().create(name)
+        self._address(name)
+
+    def _address(self, name: Name) -> None:
+        """Create the address of a deployment, unless it is there."""
         selector = {"matchLabels": {"modelplane.ai/deployment": name.name}}
         metadata = {"name": name.name, "namespace": name.namespace}
         plain = {"apiVersion": build.API, "kind": "ModelService", "metadata": metadata}
-        self.plane.write({**plain, "spec": {"endpoints": [{"selector": selector, "weight": 1}]}})
+        if name_of(plain) not in self.plane.objects:
+            self.plane.write({**plain, "spec": {"endpoints": [{"selector": selector, "weight": 1}]}})
+
+    def declare(self) -> None:
+        """Bring addresses in line with what is wished, too."""
+        super().declare()
+        for name in self.wishes:
+            self._address(name)
+
+    def restore(self) -> None:
+        """Restore etcd, and note which workloads it leaves that no Object manages any more."""
+        super().restore()
+        self.configs = {
+            name.name: plain["metadata"]["labels"]["crossplane.io/composite"]
+            for name, plain in self.plane.objects.items()
+            if name.kind == "ClusterProviderConfig"
+        }
+        self.doomed = {
+            name
+            for name, plain in self.plane.objects.items()
+            if name.kind in MANAGED and "deletionTimestamp" in plain["metadata"]
+        }
+        there = {(where, place) for where, cluster in self.remote.items() for place in ours_on(cluster)}
+        self.forgotten = there - self._managers(leaving=True).keys()
+        self.tidied = self.plane.now + self.draw.choice(TIDY)
+
+    def _tidy(self) -> None:
+        """Delete what a restore left of replicas that are not there, as docs/operations.md says."""
+        self.forgotten -= self._managers(leaving=True).keys()
+        if not self.forgotten or (self.plane.now < self.tidied and not self.is_calm):
+            return
+        names = [
+            (plain["spec"]["clusterName"], f"{name.name}-")
+            for name, plain in self.plane.objects.items()
+            if name.kind == "ModelReplica"
+        ]
+        for where, place in sorted(self.forgotten):
+            if not any(where == cluster and place[3].startswith(name) for cluster, name in names):
+                self.remote[where].delete(place)
+                self.forgotten.discard((where, place))
 
     # The provider, the clusters and the gateway
 
@@ -169,6 +222,7 @@ class WholeDay(Day):
             cluster.tick(idle)
         self._route()
         self._shared()
+        self._tidy()
         for name, plain in self.replicas().items() if self.is_calm else ():
             if condition(plain, "ModelAccepted").get("reason") == "NameTaken":
                 self.plane.delete(name, by_hand=True)  # As the message says.
@@ -235,19 +289,23 @@ class WholeDay(Day):
             if name[0] == "HTTPRoute":
                 self.plane.patch(Name(*name), status=plain["status"])
 
-    def _shared(self) -> None:
-        """Complain of what two Objects manage, and of it once: each undoes what the other does."""
+    def _managers(self, *, leaving: bool = False) -> dict[tuple[str, Place], list[str]]:
+        """Return which Objects manage each object of a cluster, those that are deleted too if asked."""
         managers: dict[tuple[str, Place], list[str]] = {}
-        for name, plain in self.standing("Object").items():
-            if plain["spec"].get("managementPolicies") != ["Observe"]:
+        for name, plain in (self.plane.objects if leaving else self.standing("Object")).items():
+            if name.kind == "Object" and plain["spec"].get("managementPolicies") != ["Observe"]:
                 where = self.configs.get(plain["spec"]["providerConfigRef"]["name"], "")
                 place = place_of(plain["spec"]["forProvider"]["manifest"])
                 managers.setdefault((where, place), []).append(f"{name.namespace}/{name.name}")
-        several = {key: names for key, names in managers.items() if len(names) > 1}
+        return managers
+
+    def _shared(self) -> None:
+        """Complain of what two Objects manage, and of it once: each undoes what the other does."""
+        several = {key: names for key, names in self._managers().items() if len(names) > 1}
         self.shared = {key: self.shared.get(key, self.plane.now) for key in several}
         for key, since in self.shared.items():
-            if self.plane.now - since > SHARED and not self.complaints:
-                self.complaints.append(f"{several[key]} manage one {key[1][1]} since {since:.0f} s")
+            if self.plane.now - since > SHARED:
+                self.complain(f"{several[key]} manage one {key[1][1]} since {since:.0f} s")
 
     # What happens
 
@@ -297,7 +355,7 @@ class WholeDay(Day):
 
     def unfinished(self) -> list[str]:
         """Return what is not as it must be in the end, on the clusters, too."""
-        complaints = self.complaints + super().unfinished()
+        complaints = super().unfinished()
         wanted: set[tuple[int, Place]] = set()
         for name, plain in self.replicas().items():
             for cluster, place in self._workloads(name):
@@ -309,9 +367,10 @@ class WholeDay(Day):
                 ):
                     complaints.append(f"{place[3]} runs {sorted(images)}, and {image(plain)} is wanted")
         for where, cluster in sorted(self.remote.items()):
-            there = [place for place in cluster.objects if place[1] in WORKLOADS and place[3] != LWS["name"]]
             stray = [
-                place[3] for place in there if (id(cluster), place) not in wanted and where in self.fleet
+                place[3]
+                for place in ours_on(cluster)
+                if (id(cluster), place) not in wanted and where in self.fleet
             ]
             complaints += [f"{stray} are left on {where}"] if stray else []
         return complaints + self._misrouted()

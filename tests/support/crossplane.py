@@ -29,6 +29,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import ROOT
 from function.api.names import PAUSED_ANNOTATION
+from function.boundary.memory import Memory
 from function.runner import Function
 from tests.support import build, drive
 
@@ -42,6 +43,10 @@ WATCHING = "2.4"
 """From this version on required resources are watched and seeded."""
 CALLS = 6
 """Crossplane gives up when requirements have not settled after this many calls of one step."""
+RETRY = (1.0, 30.0)
+"""Seconds until a reconcile that failed is tried again."""
+SYSTEM = ("Ready", "Responsive", "Synced")
+"""Conditions of Crossplane's own."""
 BURST, REFILL, COOLDOWN, HALF_OPEN = 100.0, 1.0, 300.0, 30.0
 """The circuit breaker: tokens, tokens a second, seconds open, and seconds between two events let through."""
 DYING = 3.0
@@ -49,6 +54,10 @@ DYING = 3.0
 FOREGROUND = "foregroundDeletion"
 OWN_WRITES = 4
 """Crossplane's writes to a new composite: finalizer, Composition, revision, conditions."""
+
+
+class Away(Exception):
+    """Nobody answers a call: no copy of the function is up, or the one that was asked ended."""
 
 
 class Unsettled(AssertionError):
@@ -145,10 +154,19 @@ ROUTES = {"ModelEndpoint": ROOT / "example" / "routing" / "endpoints.yaml"}
 """Compositions that are shipped as examples, by kind."""
 
 
-def shipped(kinds: Sequence[str]) -> dict[str, list[Step]]:
-    """Return the pipelines of the shipped Compositions, by kind."""
+MEMORY = 1 << 25
+"""Bytes that a copy of the function may remember."""
+
+
+def fresh_copy() -> Function:
+    """Return the function as it has just started: it remembers nothing yet."""
     quiet = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    function = Function(quiet).answer
+    return Function(quiet, memory=Memory(MEMORY))
+
+
+def shipped(kinds: Sequence[str], function: Callable[[bytes], bytes] | None = None) -> dict[str, list[Step]]:
+    """Return the pipelines of the shipped Compositions, by kind."""
+    function = function or fresh_copy().answer
     made = {}
     for kind in kinds:
         place = ROUTES.get(kind, ROOT / "apis" / f"{kind.lower()}s" / "composition.yaml")
@@ -246,6 +264,15 @@ class Composite:
     """reconciles, calls, bytes, tokens, dropped, opened."""
 
 
+class Backup(NamedTuple):
+    """Everything that an API server had at one moment."""
+
+    objects: dict[Name, Plain]
+    composed: dict[Name, dict[str, Name]]
+    version: int
+    """The resource version that was given last."""
+
+
 @dataclass
 class ControlPlane:
     """Objects, and Crossplane with a pipeline for some of their kinds."""
@@ -266,6 +293,8 @@ class ControlPlane:
     """How often, of 1, Crossplane dies between what it deletes and what it applies."""
     listener: Callable[[str, Plain], None] | None = None
     """Hears of every write: ADDED, MODIFIED or DELETED, and the object."""
+    hearer: Callable[[Name, drive.Answer], None] | None = None
+    """Hears of every answer before it is applied."""
     seed: int = 1
     now: float = 0.0
     objects: dict[Name, Plain] = field(default_factory=dict)
@@ -275,6 +304,7 @@ class ControlPlane:
         """Begin with nothing to do."""
         self._draw = random.Random(self.seed)
         self._numbers = count(1)
+        self._version = 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._waiting: list[Name] = []
         self._earlier: set[Name] = set()
@@ -330,7 +360,7 @@ class ControlPlane:
             if made == before:
                 return
             metadata["generation"] += made.get("spec") != before.get("spec")
-        metadata["resourceVersion"] = str(next(self._numbers))
+        metadata["resourceVersion"] = self._next_version()
         self.objects[name] = made
         self._changed(before, made)
         if before is None and (name.kind in self.pipelines or name.kind in self.elsewhere):
@@ -357,7 +387,7 @@ class ControlPlane:
             return
         marks = {
             "deletionTimestamp": self._stamp(),
-            "resourceVersion": str(next(self._numbers)),
+            "resourceVersion": self._next_version(),
             "finalizers": [] if by_hand else [FOREGROUND],
         }
         made = {**before, "metadata": before["metadata"] | marks}
@@ -369,6 +399,8 @@ class ControlPlane:
 
     def _end(self, name: Name) -> None:
         """Let an object go, once no finalizer holds it; in the foreground what it composed goes first."""
+        if "deletionTimestamp" not in self.objects.get(name, {}).get("metadata", {}):
+            return  # A backup from before has it, or has it no more.
         children = self.composites[name].composed.values() if name in self.composites else ()
         in_foreground = FOREGROUND in self.objects[name]["metadata"]["finalizers"]
         for child in list(children):  # An answer that was under way may have applied it once more.
@@ -392,10 +424,32 @@ class ControlPlane:
         for plain in list(self.objects.values()):
             self._notify(None, plain)
 
+    def backup(self) -> Backup:
+        """Return all there is now."""
+        composed = {name: dict(composite.composed) for name, composite in self.composites.items()}
+        return Backup(dict(self.objects), composed, self._version)
+
+    def restore(self, backup: Backup) -> None:
+        """Let all be as it was: versions that were given since are given again. Crossplane starts anew."""
+        self._version = backup.version
+        self.objects = dict(backup.objects)
+        self.composites = {
+            name: Composite(composed=dict(composed)) for name, composed in backup.composed.items()
+        }
+        self._messages.clear()
+        for name, plain in self.objects.items():
+            if "deletionTimestamp" in plain["metadata"]:
+                self.after(DYING, lambda name=name: self._end(name))
+        self.restart()
+
     def resync(self) -> None:
         """Hand every object to every watch again, as each hour does."""
         for plain in list(self.objects.values()):
             self._notify(plain, plain)
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
 
     def _stamp(self) -> str:
         seconds = int(self.now)
@@ -462,11 +516,31 @@ class ControlPlane:
             composite = self.composites[name]
             composite.running, composite.again = True, False
             composite.started = composite.wakes
-            ran = self._called(name, composite)
+            try:
+                ran = self._called(name, composite)
+            except Away:
+                composite.running = False
+                self._fail(name, composite)
+                continue
             self.after(
                 self._draw.uniform(*self.queue),
                 lambda name=name, composite=composite, ran=ran: self._finish(name, composite, ran),
             )
+
+    def _fail(self, name: Name, composite: Composite) -> None:
+        """Say that a reconcile failed, so that the answer's own conditions are not known; try it again."""
+        composite.counts["failed"] += 1
+        status = self.objects[name].get("status", {})
+        rows = [
+            row if row["type"] in SYSTEM else {**row, "status": "Unknown", "reason": "FatalError"}
+            for row in status.get("conditions", ())
+        ]
+        self.after(self._draw.uniform(*RETRY), lambda: self._retry(name, composite))
+        self.patch(name, status={**status, "conditions": rows})
+
+    def _retry(self, name: Name, composite: Composite) -> None:
+        if self.composites.get(name) is composite:
+            self._wake(name)
 
     def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
         """Return what a selector matches, from 2.4 on in order; nothing for a name that is not there."""
@@ -542,6 +616,8 @@ class ControlPlane:
         """Delete what is not desired, apply the rest, write the status, note what is required from now on."""
         response = ran[-1].response
         answer = drive.answer(response)
+        if self.hearer is not None:
+            self.hearer(name, answer)
         gone = {key: child for key, child in composite.composed.items() if key not in answer.desired}
         if any(self._is_newer(child, composite.seen.get(key)) for key, child in gone.items()):
             composite.again = True  # It writes to what it deletes first, with the version that it has seen.
