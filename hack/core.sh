@@ -3,30 +3,25 @@
 # CONTROLPLANE is the folder of the scripts to copy, as for the living suite; everything but Crossplane stays as it
 # is there. Needs Go, its module proxy, and xz. `go` verifies what it downloads.
 set -euo pipefail
+# shellcheck source=hack/module.sh
+. "$(dirname "$0")/module.sh"
 
 version=v${1#v}
 scripts=$(realpath -m "${CONTROLPLANE:-$(dirname "$0")/../../shared/controlplane}")
 [ -e "$scripts/up.sh" ] || { echo "$scripts/up.sh is not there; name its folder with CONTROLPLANE" >&2; exit 1; }
 folder=$(realpath -m "$2")
-module=github.com/crossplane/crossplane/v2@$version
-source=$(mktemp -d)
-trap 'chmod -R u+w "$source"; rm -rf "$source"' EXIT
-cd "$source"
-
-go mod download "$module"
-cp -r "$(go env GOMODCACHE)/$module/." .
-chmod -R u+w .
+unpack "github.com/crossplane/crossplane/v2@$version"
 # From 2.3 on this module is replaced by a folder that the proxy does not serve. Where it has a tag of the same
 # version, that is the folder; else it is the version that is required, which may not be older then.
 apis=github.com/crossplane/crossplane/apis/v2
 go mod edit -dropreplace "$apis"
 if go mod download "$apis@$version" 2>/dev/null; then go mod edit -require "$apis@$version"; fi
 # Where the version is kept changed with 2.3; packages that ask for a version of Crossplane are compared with it.
-flags="-s -w"
+flags=""
 for package in crossplane/v2/internal/version crossplane-runtime/v2/pkg/version; do
   flags+=" -X=github.com/crossplane/$package.version=$version"
 done
-go build -mod=mod -trimpath -ldflags "$flags" -o core ./cmd/crossplane
+build core ./cmd/crossplane "$flags"
 
 rm -rf "$folder"
 mkdir -p "$(dirname "$folder")"

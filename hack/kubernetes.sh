@@ -2,16 +2,13 @@
 # Builds the API server, the controllers and the scheduler of a Kubernetes release, for `make referee KUBERNETES=VERSION`:
 # hack/kubernetes.sh VERSION FOLDER. Needs Go and its module proxy, and some 13 minutes of CPU. `go` verifies the modules.
 set -euo pipefail
+# shellcheck source=hack/module.sh
+. "$(dirname "$0")/module.sh"
 
 version=${1#v}
 folder=$(realpath -m "$2")
-module=k8s.io/kubernetes@v$version
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+source=$(download "k8s.io/kubernetes@v$version")
 cd "$work"
-
-go mod download "$module"
-source=$(go env GOMODCACHE)/$module
 # What Kubernetes replaces by folders of its repository has a tag of the same release each.
 replaced=$(grep -oP '^\s*\Kk8s\.io/[a-z0-9-]+(?= => \./staging)' "$source/go.mod" | sort -u)
 {

@@ -6,31 +6,18 @@
 # picker of the inference extension, and llm-d's with its plugins for prefill and decode apart. Of the latter the plugins
 # stay out that need a tokenizer, whose module is not served either; no configuration of ours names one.
 set -euo pipefail
+# shellcheck source=hack/module.sh
+. "$(dirname "$0")/module.sh"
 
 folder=$(realpath -m "$1") extension=1.5.0 scheduler=0.7.1
-work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 mkdir -p "$folder/crds"
-cd "$work"
-
-unpack() { # MODULE@VERSION FOLDER
-  go mod download "$1" >/dev/null 2>&1 || true
-  cp -r "$(go env GOMODCACHE)/$1" "$2"
-  chmod -R u+w "$2"
-  cd "$2"
-}
-build() { # OUTPUT
-  GOWORK=off go build -mod=mod -trimpath -ldflags "-s -w" -o "$folder/$1" ./cmd/epp
-  cd "$work"
-}
-
-unpack "sigs.k8s.io/gateway-api-inference-extension@v$extension" extension
+unpack "sigs.k8s.io/gateway-api-inference-extension@v$extension"
 cp -f config/crd/bases/inference.networking.x-k8s.io_inference{modelrewrites,objectives}.yaml "$folder/crds/"
-build reference
-unpack "github.com/llm-d/llm-d-inference-scheduler@v$scheduler" scheduler
+build "$folder/reference" ./cmd/epp
+unpack "github.com/llm-d/llm-d-inference-scheduler@v$scheduler"
 rm -rf test pkg/plugins/preparedata pkg/plugins/multi pkg/plugins/scorer/precise_prefix_cache*
 find . -name '*_test.go' -delete
 sed -i '/preparedata/d; /PrecisePrefixCache/d; /multi/d' pkg/plugins/register.go
 go mod edit -droprequire github.com/llm-d/llm-d-kv-cache
-build disaggregating
+build "$folder/disaggregating" ./cmd/epp
 echo "$folder: inference extension $extension, llm-d inference scheduler $scheduler"

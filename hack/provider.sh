@@ -3,6 +3,8 @@
 # Needs Go and its module proxy. Everything is pinned, and verified by `go`. One way to get credentials is left
 # out: the library it needs is not in the proxy.
 set -euo pipefail
+# shellcheck source=hack/module.sh
+. "$(dirname "$0")/module.sh"
 
 provider=github.com/crossplane-contrib/provider-kubernetes@v1.3.0
 declare -A crds=(
@@ -13,22 +15,13 @@ declare -A crds=(
 )
 
 folder=$(realpath -m "$1")
-source=$(mktemp -d)
-trap 'chmod -R u+w "$source"; rm -rf "$source"' EXIT
-cd "$source"
-
-unpacked() {
-  go mod download "$1" >/dev/null 2>&1 || true # It also unpacks what wants a newer Go to be built.
-  echo "$(go env GOMODCACHE)/$1"
-}
-
 mkdir -p "$folder/crds"
 for module in "${!crds[@]}"; do
-  cp -f "$(unpacked "$module")/${crds[$module]}"*.yaml "$folder/crds/"
+  sources=$(download "$module")
+  cp -f "$sources/${crds[$module]}"*.yaml "$folder/crds/"
 done
 
-cp -r "$(unpacked $provider)/." .
-chmod -R u+w .
+unpack "$provider"
 rm pkg/kube/client/nebius/*
 cat > pkg/kube/client/nebius/absent.go <<'GO'
 // Package nebius stands where credentials of Nebius would be read.
@@ -56,5 +49,5 @@ sed -i '/nebius\/gosdk/d' go.mod
 # As v1.4.1 has it: without this no ObservedObjectCollection makes Objects. (v1.4.1 itself needs more that the
 # proxy lacks.)
 sed -i 's/json:"deletionPropagationPolicy"/json:"deletionPropagationPolicy,omitempty"/' apis/namespaced/object/v1alpha1/types.go
-go build -mod=mod -trimpath -ldflags "-s -w" -o "$folder/provider" ./cmd/provider
+build "$folder/provider" ./cmd/provider
 echo "$folder/provider: ${provider##*/}"
