@@ -287,7 +287,7 @@ _ROWS = {
         *_problems("StackChanged", "StackCannotExpress", "NameTaken"),
         *_milestones(Serving="The model is serving"),
         *_progress("WaitingForModel", "ModelStarting", "PickerStarting"),
-        *_problems("RouteRejected", "Unschedulable"),
+        *_problems("RouteRejected", "Unschedulable", "FailedCreate"),
         *_progress("UpToDate", "Updating"),
         *_problems("RolloutStalled"),
         *_progress("Scheduled", "WaitingForPods"),

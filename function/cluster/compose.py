@@ -206,7 +206,13 @@ def reachable(snapshot: ClusterSnapshot) -> Condition:
         return Condition(REACHABLE, status=True, reason="Reachable")
     failed = next((look for look in looks if look.synced is False), None)
     if failed is not None:
-        return unmet(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
+        text = failed.synced_message or "No observation succeeds"
+        declared = snapshot.cluster
+        if isinstance(declared, DeclaredCluster) and declared.existing is not None:
+            # Named first: the provider's words may be long, and do not say with what it tried.
+            kubeconfig = declared.existing.secret_ref
+            text = f"By key {kubeconfig.key} of Secret {SYSTEM_NAMESPACE}/{kubeconfig.name}: {text}"
+        return unmet(REACHABLE, "Unreachable", text)
     return unmet(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
 
 

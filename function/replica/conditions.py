@@ -28,7 +28,7 @@ from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
 from function.replica.snapshot import UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
-from function.replica.state import EngineState, all_of
+from function.replica.state import FAILED_CREATE, EngineState, all_of
 from function.transitions import MISSING, conditions_before, transitions, unmet
 
 ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
@@ -147,6 +147,8 @@ def conditions(
     scheduled = Condition(SCHEDULED, status=True, reason="Scheduled")
     if pending:
         scheduled = unmet(SCHEDULED, "Unschedulable", pending)
+    elif pending is None and ready.reason == FAILED_CREATE:
+        scheduled = unmet(SCHEDULED, FAILED_CREATE, ready.message)
     elif pending is None and not all_of(state.ready for state in states):
         text = "The pods are not observed yet"
         scheduled = Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
@@ -194,14 +196,7 @@ def _ready(
         "",
     )
     if not all_of(state.ready for state in states):
-        if not all_of(state.created for state in states):
-            text = joined("Waiting for the workloads to be created", refused)
-            return unmet(READY, "WaitingForModel", text)
-        unready = listed([state.name for state in states if not state.ready], SHOWN)
-        waiting = joined(f"Not serving yet: {unready}", refused)
-        reason, said = waits_for(observed)
-        reason, text = ("Unschedulable", pending) if pending else (reason, said or waiting)
-        return unmet(READY, reason, text)
+        return _not_serving(observed, states, pending, refused)
     if services(observed):
         # KServe's own condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
@@ -222,6 +217,24 @@ def _ready(
     return Condition(READY, status=True, reason="Serving")
 
 
+def _not_serving(
+    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str, refused: str
+) -> Condition:
+    """Return why an engine takes no requests. Pods that the cluster cannot place, or refuses, come first."""
+    if not all_of(state.created for state in states):
+        text = joined("Waiting for the workloads to be created", refused)
+        return unmet(READY, "WaitingForModel", text)
+    unready = [state for state in states if not state.ready]
+    if pending:
+        return unmet(READY, "Unschedulable", pending)
+    for state in unready:
+        if state.refused:
+            return unmet(READY, FAILED_CREATE, f"{state.name}: {state.refused}")
+    waiting = f"Not serving yet: {listed([state.name for state in unready], SHOWN)}"
+    reason, said = waits_for(observed)
+    return unmet(READY, reason, said or joined(waiting, refused))
+
+
 def _updated(states: tuple[EngineState, ...]) -> Condition:
     """ModelUpdated: every copy is known to run this spec.
 
@@ -231,7 +244,7 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
         return Condition(UPDATED, status=True, reason="UpToDate")
     for state in states:
         if state.stalled:
-            return unmet(UPDATED, "RolloutStalled", f"{state.name}: {state.stalled}")
+            return unmet(UPDATED, "RolloutStalled", joined(f"{state.name}: {state.stalled}", state.refused))
     counts = [
         _blamed(f"{state.name} {state.updated} of {state.copies} copies", state)
         for state in states
@@ -242,8 +255,9 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
 
 
 def _blamed(text: str, state: EngineState) -> str:
-    """Return what is said of an engine, with why its workload could not be applied."""
-    return f"{text} ({state.fault})" if state.fault else text
+    """Return what is said of an engine, with why its workload could not be applied or gets no pods."""
+    why = state.fault or state.refused
+    return f"{text} ({why})" if why else text
 
 
 def results(

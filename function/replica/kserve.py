@@ -54,6 +54,7 @@ from function.replica.state import (
     is_about_spec,
     is_updating,
     noted,
+    pods_refused,
     replicas_of,
     stalled,
     template_of,
@@ -406,6 +407,7 @@ def states_on_kserve(
             up_to_date=0 < updated == total and not is_updating(workload),
             stalled=refused or (stalled(workload) if runs else ""),
             fault=refused or fault_of(workload, is_unknown=shown and not runs),
+            refused=pods_refused(workload),
         )
     return states
 

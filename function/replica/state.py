@@ -53,6 +53,8 @@ from function.replica.snapshot import ReplicaSnapshot
 DIGEST_LENGTH = 16
 """Hex digits of a template, or of a status, in a note."""
 GANG_KIND = "LeaderWorkerSet"
+FAILED_CREATE = "FailedCreate"
+"""What Kubernetes calls it when a controller's pods are refused."""
 UNKNOWN = "unknown"
 """The note of a workload of whose pods nothing was known when it was edited."""
 
@@ -282,6 +284,8 @@ class EngineState:
     """The message of a rollout that ran out of time."""
     fault: str = ""
     """Why its Object could not be applied, or why it is not evident what its pods run."""
+    refused: str = ""
+    """Why the cluster refuses to create its pods."""
 
     @property
     def rolled_out(self) -> bool:
@@ -324,6 +328,7 @@ def engine_state(
         # Without evidence, a rollout that ran out of time may be the one of before.
         stalled=stalled(workload) if evident else "",
         fault=fault_of(workload, is_unknown=applied and not evident),
+        refused=pods_refused(workload),
     )
 
 
@@ -422,3 +427,13 @@ def stalled(workload: ObservedObject) -> str:
         if values == ("Progressing", "False", STALLED):
             return str(condition.get("message") or STALLED)
     return ""
+
+
+def pods_refused(workload: ObservedObject) -> str:
+    """Return why no pod can be created for a Deployment, "" where none was refused: a quota, a webhook.
+
+    Nothing else tells of it: a pod that was refused is nowhere to be seen. A LeaderWorkerSet has no such
+    condition; there only the events of its StatefulSets do.
+    """
+    failing, message = condition_of(workload.remote_status, "ReplicaFailure")
+    return (message or FAILED_CREATE) if failing else ""

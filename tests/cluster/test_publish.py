@@ -214,6 +214,13 @@ def test_a_cluster_is_reachable_when_it_answers(
     assert (reachable.status, reachable.reason) == expected, why
 
 
+def test_a_cluster_that_does_not_answer_names_the_secret_it_was_tried_with() -> None:
+    denied = looked_at("see-lws", synced=False, message="observe failed: cannot get object: Unauthorized")
+    (said,) = [one for one in Case(observed=denied).answer().conditions if one.type == "ClusterReachable"]
+    by = "By key kubeconfig of Secret modelplane-system/byo"
+    assert said.message == f"{by}: observe failed: cannot get object: Unauthorized"
+
+
 def test_the_address_is_the_stacks_the_declared_the_observed_or_the_last() -> None:
     stack = {"kind": "ServingStack", "status": {"gateway": {"address": "stack"}}}
     remote = {"status": {"addresses": [{"value": "seen"}]}}

@@ -76,6 +76,17 @@ def stalled(observed: Plain) -> None:
     ]
 
 
+QUOTA = 'pods "a-5d4f-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2'
+
+
+def refused_pods(observed: Plain) -> None:
+    """The API server refuses the pods of a Deployment, which says so; nothing is seen of them."""
+    conditions = remote(observed, "model-serving-a")["status"].setdefault("conditions", [])
+    conditions.append(
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
+    )
+
+
 def not_acted_on(observed: Plain) -> None:
     """A field that the manifest left out since is still there: all that is wanted is there too."""
     observed["model-serving-a"]["metadata"]["generation"] = 3
@@ -254,6 +265,29 @@ def pod(name: str, scheduled: str, message: str = "") -> Plain:
     spec = {"forProvider": {"manifest": manifest}}
     made = {"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": {"name": name}}
     return {**made, "spec": spec, "status": {"atProvider": seen}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "stage", "kind", "expected"),
+    [
+        ("the first pods", "started", "ModelReady", ("FailedCreate", f"a: {QUOTA}")),
+        ("the first pods", "started", "PodsScheduled", ("FailedCreate", f"a: {QUOTA}")),
+        ("those of before serve on", "half", "ModelReady", ("Serving", "")),
+        ("what a rollout waits for", "half", "ModelUpdated", ("Updating", f"a 0 of 1 copies ({QUOTA})")),
+        ("it ran out of time", "late", "ModelUpdated", ("RolloutStalled", f"a: timed out; {QUOTA}")),
+    ],
+)
+def test_pods_that_a_cluster_refuses_are_told_of(
+    reason: str, stage: str, kind: str, expected: tuple[str, str]
+) -> None:
+    scene = SCENE.but(input=config(diagnose="Pods"))
+    observed = applied(run(scene), **({"model_serving_a": "started"} if stage == "started" else {}))
+    if stage == "late":
+        stalled(observed)
+    if stage == "half":
+        remote(observed, "model-serving-a")["status"]["updatedReplicas"] = 0
+    refused_pods(observed)
+    assert run(scene.but(observed=observed)).conditions[kind][1:] == expected, reason
 
 
 FULL = "0/4 nodes are available"
