@@ -144,6 +144,11 @@ CASES = [
         "ReplicasCreated",
     ),
     Case(
+        "a cluster that its name finds and the list of all lacks: read at two moments, it may well exist",
+        lambda world: world.but(clusters=world.clusters[1:], more={"cluster/a": world.clusters[:1]}),
+        "ReplicasCreated",
+    ),
+    Case(
         "a foreign replica that cannot be read is charged for what can be read of it",
         _foreign,
         "ReplicasCreated",

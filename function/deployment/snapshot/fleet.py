@@ -221,8 +221,8 @@ def read_snapshots(
     """
     published = requirements.published(request)
     whole_names = (CLUSTERS, requirements.all_replicas(request))
-    documents = requirements.delivered(request, CLUSTERS)
-    documents = _asked_by_name(request) if documents is None else documents
+    listed = requirements.delivered(request, CLUSTERS)
+    documents = _asked_by_name(request) if listed is None else listed
     read = partial(_read_clusters, documents, reuse, published=published)
     clusters, charging = read() if shared is None else shared.once((documents, published), read)
     devices = any(cluster.counts_devices for cluster in clusters.readable.values())
@@ -242,7 +242,7 @@ def read_snapshots(
     routed = {parsed[1] for key in endpoints if (parsed := read_key(key)) is not None}
     everything = Fleet(
         clusters=clusters.readable,
-        unreadable=clusters.unreadable,
+        unreadable=clusters.unreadable if listed is None else _unlisted(request, clusters),
         nameless=clusters.nameless,
         clusters_resolution=requirements.resolution(request, CLUSTERS),
         replicas_resolution=requirements.resolution(request, whole_names[1]),
@@ -280,6 +280,22 @@ def _asked_by_name(request: Request) -> tuple[Document, ...]:
         for document in request.required[name]
         if text_at(document, "metadata", "name") == name.removeprefix(prefix)
     )
+
+
+def _unlisted(request: Request, clusters: charges.Clusters) -> dict[str, UnreadableCluster]:
+    """Return the unreadable clusters of a list, with those that it lacks and that their name finds.
+
+    Law 2: two reads that do not agree whether a cluster exists are doubt, and doubt is no loss of a cluster.
+    """
+    prefix = named(CLUSTER, "")
+    there = (
+        name.removeprefix(prefix)
+        for name, documents in request.required.items()
+        if name.startswith(prefix) and documents
+    )
+    unlisted = sorted({*there}.difference(clusters.readable, clusters.unreadable))
+    fault = "its name finds it, and the list of all clusters lacks it"
+    return {**clusters.unreadable, **{name: UnreadableCluster(name, fault) for name in unlisted}}
 
 
 def _listed_replicas(request: Request, deployment: ModelDeployment) -> tuple[Document, ...]:
