@@ -5,8 +5,8 @@ the cut of a request and its response (`redacted_request`, `redacted_response`).
 
 Both are put together anew from the allow-lists: whatever else a request carries (context, credentials, extra
 resources, connection details, objects of other steps, fields of a later version) never gets there. The
-response to the redacted request is the redacted response, byte for byte. What cannot be decoded is replaced
-by something that cannot be decoded in the same way. Only calls about ModelDeployments are recorded.
+response to the redacted request is the redacted response, byte for byte. Only calls about ModelDeployments
+are recorded, and only where every object that is kept can be decoded: no API server has another.
 
 `snapshot` uses the same lists for whole objects, so a snapshot holds what a recording may.
 """
@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from function import wire
-from function.api import cluster, replica, replica as replica_api
+from function.api import cluster, replica as replica_api
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
-from function.boundary import Desired, Plain, Response, Shape, Unreadable
+from function.boundary import Desired, Plain, Response, Unreadable
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
 from function.wire import messages, write
@@ -426,7 +426,8 @@ KINDS: Mapping[str, Mapping[str, Allowed]] = {
     "ModelReplica": MODEL_REPLICA,
     "SchedulerConfig": SCHEDULER_CONFIG,
 }
-"""The fields that are kept of each kind. Of any other kind, nothing is."""
+"""The fields that are kept of each kind. Of any other kind, nothing is, and of a requirement that is not ours
+not even its name."""
 
 
 def redacted_object(content: dict[str, Any], allowed: Mapping[str, Allowed]) -> dict[str, Any]:
@@ -526,100 +527,20 @@ def _plain(content: bytes) -> Any:
 
 RECORDED = "ModelDeployment"
 
-REQUIRED: Mapping[str, tuple[Mapping[str, Allowed], tuple[Shape, ...]]] = {
-    "InferenceCluster": (INFERENCE_CLUSTER, (cluster.SHAPE,)),
-    "ModelReplica": (MODEL_REPLICA, (replica.CHARGE_SHAPE, replica.SHAPE)),
-    "ModelCache": (MODEL_CACHE, ()),
-    "ModelDeployment": (MODEL_DEPLOYMENT, ()),
-}
-"""Fields that are kept of required objects of each kind, and the parts that a decision reads of them, the
-smaller first. Of a requirement that is not ours, not even its name is kept."""
 COMPOSED: Mapping[str, Mapping[str, Allowed]] = {
     "ModelReplica": MODEL_REPLICA,
     "ModelEndpoint": MODEL_ENDPOINT,
 }
 BY_KEY = {"replica": MODEL_REPLICA, "endpoint": MODEL_ENDPOINT}
 
-UNREADABLE = b"\xff"
-"""Stands for an object that could not be decoded: nothing in it is known to be harmless."""
-UNREADABLE_FIELD = "(unreadable)"
-
-
-def _too_deep() -> bytes:
-    """Return a value that nests deeper than any reader goes."""
-    nested: Plain = {}
-    for _ in range(read.MAX_DEPTH + 1):
-        nested = {"": nested}
-    return write.value(nested)
-
-
-BROKEN, TOO_DEEP = write.Verbatim(UNREADABLE), write.Verbatim(_too_deep())
-"""Stand for a value that could not be decoded, and for one that nests too deep."""
-NAME: Shape = {"metadata": {"name": None}}
-
-
-def _shape(allowed: Mapping[str, Allowed]) -> Shape:
-    """Return the paths of an allow-list."""
-    return {key: _shape(rule) if isinstance(rule, Mapping) else None for key, rule in allowed.items()}
-
-
-def _damaged(too_deep: bool) -> write.Verbatim:  # noqa: FBT001 - see `read.salvage`
-    """Return what stands for a value that cannot be read: it fails a reader in the same way."""
-    return TOO_DEEP if too_deep else BROKEN
-
 
 def _struct(content: bytes, allowed: Mapping[str, Allowed]) -> bytes:
-    """Return an object cut down to what is allowed, and unreadable where it was.
-
-    An object that cannot be read at all is replaced by bytes that cannot be read. One that can be read in
-    part keeps that part and gets a field more, so that reading it whole fails as it did.
-    """
+    """Return an object cut down to what is allowed. Raises Unreadable where it cannot be decoded whole."""
     if not content:
         return content
-    try:
-        cut = redacted_object(read.salvage(content, _shape(allowed), _damaged) or {"": None}, allowed)
-    except Unreadable:
-        return UNREADABLE
-    try:
-        read.plain(content)
-    except Unreadable as error:
-        cut[UNREADABLE_FIELD] = _damaged("deeper" in str(error))
-    return write.struct(cut)
-
-
-def _kept(content: bytes, allowed: Mapping[str, Allowed], parts: tuple[Shape, ...]) -> bytes:
-    """Return an object cut down to what is allowed.
-
-    Where one of its parts cannot be read, the smaller ones before it are kept (before the first: its name),
-    with something in the place of the rest that fails in the same way.
-    """
-    readable, damage = NAME, _object_damage
-    for part in parts if content else ():
-        try:
-            read.project(content, part)
-        except Unreadable as error:
-            return write.struct({**_part(content, readable, allowed), **damage(str(error))})
-        readable, damage = part, _status_damage
-    return _struct(content, allowed)
-
-
-def _part(content: bytes, part: Shape, allowed: Mapping[str, Allowed]) -> dict[str, Plain]:
-    """Return one part of an object cut down to what is allowed, nothing where it cannot be read."""
-    with suppress(Unreadable):
-        return redacted_object(read.project(content, part), allowed)
-    return {}
-
-
-def _object_damage(error: str) -> dict[str, Plain]:
-    """Return fields that raise an error to whoever reads a cluster or a replica."""
-    if "or nested" in error:  # What is compared by content is decoded at once.
-        return {"status": {"gpuPools": [{"devices": BROKEN}]}}
-    return {"spec": {"attributes": TOO_DEEP, "clusterName": TOO_DEEP} if "deeper" in error else BROKEN}
-
-
-def _status_damage(error: str) -> dict[str, Plain]:
-    """Return fields that raise an error to whoever reads the status of a replica."""
-    return {"status": {"conditions": [{"type": TOO_DEEP}]} if "deeper" in error else BROKEN}
+    if allowed is INFERENCE_CLUSTER:
+        read.project(content, cluster.SHAPE)  # Device lists are opened less deep than the rest.
+    return write.struct(redacted_object(read.plain(content) or {"": None}, allowed))
 
 
 def composed(key: str, kind: object) -> Mapping[str, Allowed] | None:
@@ -646,6 +567,9 @@ def redacted_request(content: bytes) -> bytes | None:
 
     A message of our own is built and filled from the allow-lists, field by field. Nothing is deleted from a
     copy, so nothing can be forgotten in one: context, credentials and connection details have no line here.
+
+    Raises:
+        Unreadable: where an object cannot be decoded whole: nothing in it is known to be harmless.
     """
     message, kept = messages.Request.FromString(content), messages.Request()
     observed = message.observed
@@ -656,8 +580,7 @@ def redacted_request(content: bytes) -> bytes | None:
         resource = observed.resources[key].resource
         allowed = composed(key, _kind(resource))
         if allowed is not None:
-            parts = (replica.SHAPE,) if allowed is MODEL_REPLICA else ()
-            kept.observed.resources[key].resource = _kept(resource, allowed, parts)
+            kept.observed.resources[key].resource = _struct(resource, allowed)
     for key in message.desired.resources:
         if read_key(key) or key in kept.observed.resources:  # Whose key it is decides; the object does not.
             kept.desired.resources[key].SetInParent()
@@ -668,9 +591,9 @@ def redacted_request(content: bytes) -> bytes | None:
         kept.context = write.struct({REQUIREMENTS_STATED: list(request.stated), SEEDED: request.seeded})
     for name in filter(kind_of, message.required_resources):
         kept.required_resources[name].SetInParent()
-        allowed_parts = REQUIRED[kind_of(name) or ""]
+        allowed = KINDS[kind_of(name) or ""]
         for item in message.required_resources[name].items:
-            kept.required_resources[name].items.add().resource = _kept(item.resource, *allowed_parts)
+            kept.required_resources[name].items.add().resource = _struct(item.resource, allowed)
     return bytes(kept.SerializeToString(deterministic=True))
 
 

@@ -15,7 +15,6 @@ tags, lengths and contents, so the bytes of a part can be remembered and joined 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct as Packed
 
@@ -42,13 +41,6 @@ Written = dict[int, bytes]
 """Bytes of maps written before, by identity: the replicas of a deployment share their templates.
 
 Only for as long as the maps live and do not change: for one answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verbatim:
-    """The bytes of a value, to be written as they are."""
-
-    content: bytes
 
 
 def struct(content: Mapping[str, Plain], written: Written | None = None) -> bytes:
@@ -115,8 +107,6 @@ def value(content: Plain, written: Written | None = None) -> bytes:
             return _LITERALS[content]
         case int() | float():
             return _double(b"\x11", content)
-        case Verbatim():
-            return content.content
     raise TypeError(f"{type(content).__name__} is not a JSON value")
 
 

@@ -4,11 +4,10 @@ Why: a decision reads two dozen fields of an object that has thousands. Decoding
 the time and of the memory of a call.
 
 How: a level of a Struct is parsed in C into a map from key to the bytes of a value (`level`), and a value is
-decoded when it is wanted. Four ways to want it:
+decoded when it is wanted. Three ways to want it:
 
 - `plain` is the whole object, `value` one value of it;
 - `project` is the object cut down to a `Shape`, which is how parsers ask;
-- `salvage` is the same where parts may be unreadable: a recording keeps what the rest says;
 - `Parcel` is a subtree compared by its canonical bytes before it is converted. Most device lists of a fleet
   are equal, so most are never converted.
 
@@ -19,7 +18,6 @@ an integer exactly arrives as an int, because that is what it was in the API ser
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct as Layout
 from typing import Any
 
@@ -104,40 +102,6 @@ def inner_level(content: bytes) -> Any:
         raise Unreadable("not a readable value") from None
     fields = held.struct.fields
     return fields if fields or held.WhichOneof("choice") == "struct" else None
-
-
-def salvage(content: bytes | memoryview, shape: Shape, damaged: Callable[[bool], Plain]) -> dict[str, Plain]:
-    """Return the Struct cut down to `shape`, with `damaged(too_deep)` for each value that cannot be read.
-
-    Raises `Unreadable` when the bytes are no Struct at all.
-    """
-    return _salvage_fields(level(content), shape, damaged, MAX_DEPTH)
-
-
-def _salvage_fields(
-    fields: Any, shape: Shape, damaged: Callable[[bool], Plain], depth: int
-) -> dict[str, Plain]:
-    """Return the keys of one level that `shape` names, each as far as it can be read."""
-    rest = shape.get("*")
-    names = fields if "*" in shape else [key for key in shape if key in fields]
-    return {key: _salvage(fields[key], shape.get(key, rest), damaged, depth - 1) for key in sorted(names)}
-
-
-def _salvage(content: bytes, shape: Shape | None, damaged: Callable[[bool], Plain], depth: int) -> Plain:
-    """Return one value as far as it can be read."""
-    try:
-        kind, payload = _open(content)
-        if shape is None or kind not in (_STRUCT, _LIST):
-            return _whole(content, depth)
-        if depth <= 0:
-            return damaged(True)  # noqa: FBT003 - see `salvage`
-        if kind == _STRUCT:
-            return _salvage_fields(_parse_struct(payload).fields, shape, damaged, depth)
-        return [_salvage(item, shape, damaged, depth - 1) for item in _parse_list(payload).values[:]]
-    except (DecodeError, UnicodeDecodeError):
-        return damaged(False)  # noqa: FBT003 - as above
-    except Unreadable:
-        return damaged(True)  # noqa: FBT003 - as above
 
 
 def _open(content: bytes) -> tuple[int, Any]:
