@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from function.api.fault import Malformed, shown
-from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, string
+from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, shape_of, string
 from function.api.names import NAME_LENGTH, is_dns_label
 from function.api.replica import LEAVING_ANNOTATION, owner_of
 from function.boundary import Document, Reuse, Shape, Unreadable
@@ -110,17 +110,7 @@ class ModelAdapter(Named):
         return self
 
 
-ADAPTER_SHAPE: Shape = {
-    "metadata": {"name": None, "namespace": None, "uid": None},
-    "spec": {
-        "base": None,
-        "source": None,
-        "replicas": None,
-        "minReplicas": None,
-        "rank": None,
-        "requirements": None,
-    },
-}
+ADAPTER_SHAPE: Shape = shape_of(ModelAdapter) | {"metadata": dict.fromkeys(("name", "namespace", "uid"))}
 
 
 def read_adapter(document: Document) -> ModelAdapter:

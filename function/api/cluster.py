@@ -34,11 +34,12 @@ from function.api.model import (
     mapping,
     mappings,
     number,
+    shape_of,
     string,
 )
 from function.api.taints import Taint
 from function.api.text import latest, seconds_of
-from function.boundary import PACKED, Shape
+from function.boundary import Shape
 from function.cel.subject import Subject, bind_node
 
 # A pool of nodes of a cluster: as it is declared, as it is published, and as the scheduler sees it.
@@ -72,8 +73,6 @@ class NodePool(Model):
     across_nodes: Literal["Required"] | None = None
     """Whether pods of one engine are kept on different nodes, by a rule of the pods themselves."""
     fabric: Fabric | None = None
-    node_count: Any = None
-    max_node_count: Any = None
 
 
 class PublishedPool(Model):
@@ -225,20 +224,6 @@ def _device_parts(device: Device) -> list[Any]:
         *(device.name, device.claim, device.device_class_name, device.count, *content),
         *([taints] if taints else []),
     ]
-
-
-POOL_FIELDS: dict[str, Shape | None] = {
-    "name": None,
-    "nodes": None,
-    "className": None,
-    "devices": PACKED,
-    "attributes": None,
-    "accounting": None,
-    "fabric": None,
-    "overcommitted": None,
-    "usable": None,
-}
-"""The fields scheduling reads of a published pool."""
 
 
 MAX_POOLS, MAX_TAINTS = 8, 16
@@ -493,38 +478,8 @@ def _published(status: ClusterStatus | None) -> tuple[Any, ...]:
     return stated, {field: value for field, value in status if field not in _COMPARED_APART}
 
 
-SHAPE: Shape = {
-    "metadata": {
-        "name": None,
-        "labels": None,
-        "uid": None,
-        "creationTimestamp": None,
-        "deletionTimestamp": None,
-    },
-    "spec": {
-        "taints": None,
-        "attributes": None,
-        "celVersion": None,
-        "stack": None,
-        "kserve": {"apiVersion": None},
-        "nodePools": {
-            "name": None,
-            "className": None,
-            "attributes": None,
-            "accounting": None,
-            "acrossNodes": None,
-            "fabric": None,
-        },
-    },
-    "status": {
-        "conditions": {"type": None, "status": None, "lastTransitionTime": None},
-        "heartbeat": None,
-        "givesWay": None,
-        "gateway": {"address": None},
-        "gpuPools": POOL_FIELDS,
-        "attributes": None,
-    },
-}
+_METADATA = ("name", "labels", "uid", "creationTimestamp", "deletionTimestamp")
+SHAPE: Shape = shape_of(InferenceCluster) | {"metadata": dict.fromkeys(_METADATA)}
 """The fields scheduling reads of an InferenceCluster."""
 CHARGED_SHAPE: Shape = {"status": {"gpuPools": {"name": None, "charged": None}}}
 """The fields that say what is charged to its pools."""

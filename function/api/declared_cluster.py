@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
-from function.api.model import Metadata, Model, Name, StackSpec, Whole, number
+from function.api.model import Metadata, Model, Name, StackSpec, Whole, number, shape_of
 from function.boundary import Document, Shape
 
 # InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.
@@ -245,15 +245,7 @@ class WorkloadCluster(Model):
         return {pool.name: pool for pool in self.spec.node_pools}
 
 
-SHAPE: Shape = {
-    "spec": {
-        "nodePools": {"name": None, "nodeSelector": None, "tolerations": None, "acrossNodes": None},
-        "scheduling": None,
-        "stack": None,
-        "kserve": {"apiVersion": None},
-    },
-    "status": {"providerConfigRef": {"name": None}},
-}
+SHAPE: Shape = shape_of(WorkloadCluster)
 
 
 def read_workload_cluster(document: Document) -> WorkloadCluster:

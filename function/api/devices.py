@@ -299,4 +299,4 @@ def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -
     return DeviceList.of(shared)
 
 
-Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), WrapValidator(_intern)]
+Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), WrapValidator(_intern), Packed]

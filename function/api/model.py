@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from function.api.fault import Fault, Malformed, faults_of, shown, shown_type
-from function.boundary import Document, Shape, Unreadable
+from function.boundary import PACKED, Document, Packed, Shape, Unreadable
 
 Effect = Literal["NoSchedule", "NoExecute"]
 ClaimKind = Literal["DRA", "Synthetic"]
@@ -72,6 +72,24 @@ class Model(BaseModel):
             raise Malformed(faults_of(error)) from None
         except RecursionError:
             raise Malformed([Fault("", "nested too deeply")]) from None
+
+
+def shape_of(model: type[BaseModel]) -> dict[str, Shape | None]:
+    """Return the paths that a model reads, so that what a reader of bytes decodes is said once.
+
+    A list has the shape of its items. A field that is marked `Packed` is handed over undecoded.
+    """
+    return {info.alias or name: _shape_of(info.annotation) for name, info in model.model_fields.items()}
+
+
+def _shape_of(annotation: object) -> Shape | None:
+    """Return the shape of a field; None, which is all of it, where no model stands below."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return shape_of(annotation)
+    if Packed in getattr(annotation, "__metadata__", ()):
+        return PACKED
+    below = (_shape_of(arg) for arg in get_args(annotation) if get_origin(annotation) is not dict)
+    return next(filter(None, below), None)
 
 
 class KServeSpec(Model):

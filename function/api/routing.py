@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from function.api.model import Model, Name, Named, Whole
+from function.api.model import Model, Name, Named, Whole, shape_of
 from function.boundary import Document, Shape
 
 
@@ -48,11 +48,8 @@ class ModelEndpoint(Named):
         return "" if self.metadata.deletion_timestamp else self.status.routing.backend_name
 
 
-ENDPOINT_SHAPE: Shape = {
-    "metadata": {"name": None, "namespace": None, "deletionTimestamp": None},
-    "spec": {"url": None, "rewritePath": None},
-    "status": {"routing": {"backendName": None}},
-}
+_METADATA = dict.fromkeys(("name", "namespace", "deletionTimestamp"))
+ENDPOINT_SHAPE: Shape = shape_of(ModelEndpoint) | {"metadata": _METADATA}
 
 
 def read_endpoint(document: Document) -> ModelEndpoint:
@@ -105,10 +102,7 @@ class ModelService(Named):
     spec: _Spec
 
 
-SERVICE_SHAPE: Shape = {
-    "metadata": {"name": None, "namespace": None},
-    "spec": {"endpoints": None},
-}
+SERVICE_SHAPE: Shape = shape_of(ModelService) | {"metadata": {"name": None, "namespace": None}}
 
 
 def read_service(document: Document) -> ModelService:
