@@ -2,7 +2,7 @@
 
 A step's input is written into the Composition by a platform engineer. Every field is optional, and one that
 is left out changes no answer. Unlike an object of the API, an input belongs to this build: an unknown field
-is an error, at any depth, since a typo would silently switch nothing on (`StepInput`, `Defaults`).
+is an error, at any depth, since a typo would silently switch nothing on (`StepInput`).
 
 An input that cannot be read is reported by the condition of each handler (`invalid_input`); running replicas
 are kept as they are observed. package/input/ has the schemas, docs/api.md the meaning of each field.
@@ -11,13 +11,11 @@ are kept as they are observed. package/input/ has the schemas, docs/api.md the m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -86,39 +84,10 @@ class TtlConfig(StepInput):
 KIND: Literal["SchedulerConfig"] = "SchedulerConfig"
 
 
-def _no_unknown(model: type[BaseModel], plain: object, path: str) -> None:
-    """Refuse fields that a model does not have, at any depth. Raises ValueError naming the first."""
-    if isinstance(plain, list):
-        for number, entry in enumerate(plain):
-            _no_unknown(model, entry, f"{path.removesuffix('.')}[{number}].")
-    if not isinstance(plain, dict):
-        return
-    fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-    for key in sorted(plain):
-        if key not in fields:
-            raise ValueError(f"{path}{key}: no such field")
-        for inner in _models_in(fields[key]):
-            _no_unknown(inner, plain[key], f"{path}{key}.")
-
-
-def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models an annotation speaks of: of an optional field, of a list."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for arg in get_args(annotation):
-        yield from _models_in(arg)
-
-
-def _without_unknown_fields(plain: object) -> object:
-    """A deployment may come from a newer API; the input belongs to this build, and a typo is an error."""
-    _no_unknown(PlacementPolicy, plain, "")
-    return plain
-
-
 class Defaults(StepInput):
     """The values that apply where a deployment sets nothing."""
 
-    placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
+    placement: PlacementPolicy = PlacementPolicy()
 
 
 UNKNOWN_BUDGETS = Defaults(placement=PlacementPolicy(disruption=Disruption(max_unavailable=0, max_surge=200)))

@@ -65,9 +65,12 @@ class Model(BaseModel):
 
     @classmethod
     def parse(cls, plain: object) -> Self:
-        """Parse one object. Raises Malformed with every fault."""
+        """Parse one object. Raises Malformed with every fault.
+
+        Unknown fields are ignored or refused as `cls` says, at any depth.
+        """
         try:
-            return cls.model_validate(plain)
+            return cls.model_validate(plain, extra=cls.model_config["extra"])
         except ValidationError as error:
             raise Malformed(faults_of(error)) from None
         except RecursionError:
