@@ -11,19 +11,17 @@ each of its replicas claims.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from hashlib import sha256
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pydantic import field_validator, model_validator
 
 from function.api.devices import Published
-from function.api.model import MAX_COUNT, MAX_NODES, Count, Flag, Model, Name, Nodes
+from function.api.model import Count, Flag, Model, Name, Nodes
 from function.api.replica import ModelReplica, StampedConstraint, StampedEngine, StampedMember, StampedRequest
 
-ShareFields: TypeAlias = tuple[int, int, bool]
-"""The fields of a share: replicas, nodes of all of them, whether they are being deleted."""
 UNKNOWN = ("",)
 """Selectors that are not published, in the place of a text that gives no answer."""
 DIGEST = 12
@@ -160,6 +158,11 @@ class Charged(Model):
             raise ValueError("nodes: expected the sum of the shares")
         return self
 
+    @property
+    def replicas(self) -> int:
+        """Replicas that hold something of the pool."""
+        return sum(share.replicas for share in self.shares)
+
     @cached_property
     def shares(self) -> tuple[ChargedShare, ...]:
         """Every share, the named ones first."""
@@ -171,27 +174,6 @@ class Charged(Model):
             ChargedShare(key, held.replicas, held.nodes // held.replicas, held.leaving, held.engines)
             for key, held in holdings
         )
-
-
-def read_shares(
-    *, nodes: int, named: Sequence[tuple[str, str, ShareFields]], others: Sequence[tuple[str, ShareFields]]
-) -> tuple[ChargedShare, ...] | None:
-    """Return the shares of a charge whose fields were read already, see `wire.fast.charge`.
-
-    `named`: deployment and replica; `others`: digests; both with replicas, nodes of all of them, and whether
-    they are being deleted. None where `Charged` finds a fault, or reads a number that is none as another.
-    """
-    shares = []
-    holders = [((deployment or stray(replica),), of) for deployment, replica, of in named]
-    digests = [(tuple(text.split(" ")), of) for text, of in others]
-    for keys_of, (replicas, held, leaving) in (*holders, *digests):
-        if not (1 <= replicas <= MAX_COUNT and 1 <= held <= MAX_COUNT) or held % replicas:
-            return None
-        shares += [ChargedShare(key, replicas, held // replicas, leaving) for key in keys_of]
-    if any(len(key) != DIGEST for keys_of, _ in digests for key in keys_of):
-        return None
-    total = sum(share.replicas * share.nodes for share in shares)
-    return tuple(shares) if 0 <= nodes <= MAX_NODES and total == nodes else None
 
 
 def counts_devices(shares: Iterable[ChargedShare]) -> bool:

@@ -103,13 +103,6 @@ class OpenedDocument(Document, Protocol):
         nodes (by pool). None where a door has no quicker way than reading the object leniently.
         """
 
-    def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
-        """Read the charges that an InferenceCluster publishes in one step: `make(**fields)` by pool.
-
-        The fields are nodes, named and others, see `api.charge.read_shares`. A pool is missing where a door
-        has no quicker way than reading it leniently, or `make` returned None.
-        """
-
 
 def text_at(document: Document, *path: str) -> str:
     """Return the text at a path of a document, "" when there is none or it cannot be read."""
@@ -150,10 +143,6 @@ class PlainDocument:
 
     def charge(self, _make: Callable[..., T], _deployment_label: str) -> None:
         """Leave it to the lenient reader: nothing is saved by cutting what is decoded already."""
-
-    def pool_charges(self, _make: Callable[..., T | None]) -> dict[str, T]:
-        """Leave them to the lenient reader, as above."""
-        return {}
 
 
 # One call of the function, in plain values, whatever encoding it arrived in.

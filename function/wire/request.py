@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 from function.boundary import DocumentIdentity, Plain, Request, Shape, Unreadable
 from function.wire import messages
 from function.wire.fast import Unusual, read
-from function.wire.fast.charge import charge, pool_charges
+from function.wire.fast.charge import charge
 from function.wire.fast.slices import sliced
 
 # One Kubernetes object on the wire.
@@ -118,10 +118,6 @@ class OpenDocument(WireDocument):
     def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
         """Return what a ModelReplica is charged for, see `fast.charge`."""
         return None if self._metadata is None else charge(self._top, self._metadata, make, deployment_label)
-
-    def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
-        """Return what is charged to the pools of an InferenceCluster, see `fast.charge`."""
-        return {} if self._top is None else pool_charges(self._top, make)
 
 
 REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"

@@ -17,9 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
 
 from function.api import ModelDeployment, ModelReplica, charge as charge_api, cluster as cluster_api
 from function.api.charge import Charged, ChargedShare, ClaimingEngine, GivesWay, counts_devices
@@ -109,75 +107,47 @@ def read_charged(document: Document) -> ChargedCluster:
     cluster = read_cluster(document)
     if not isinstance(cluster, InferenceCluster):
         return ChargedCluster(cluster)
-    charges = _Charges(document)
-    read: list[_PoolCharge] = []
+    if not cluster.pools:
+        return ChargedCluster(cluster)
+    try:
+        plain = document.project(cluster_api.CHARGED_SHAPE)
+    except Unreadable as error:
+        return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
+    published = {pool["name"]: pool.get("charged") for pool in plain["status"]["gpuPools"]}
+    read: dict[str, Charged] = {}
     for pool in cluster.pools:
         try:
-            read.append(_PoolCharge(pool.name, *charges.of(pool)))
-        except Unreadable as error:
-            return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
+            read[pool.name] = _charge_of(pool, published[pool.name])
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
-    replicas = sum(charge.replicas for charge in read)
+    replicas = sum(charged.replicas for charged in read.values())
     if replicas > MAX_REPLICAS:
         return ChargedCluster(cluster, fault=_too_many(read))
-    shares = (share for charge in read for share in _held(cluster.name, charge.pool, charge.shares))
-    leaving = (_gives_way(cluster.name, charge.pool, entry) for charge in read for entry in charge.gives_way)
-    entries = sum(len(charge.shares) + len(charge.gives_way) for charge in read)
+    shares = (share for pool, charged in read.items() for share in _held(cluster.name, pool, charged.shares))
+    leaving = (
+        _gives_way(cluster.name, pool, entry) for pool, charged in read.items() for entry in charged.gives_way
+    )
+    entries = sum(len(charged.shares) + len(charged.gives_way) for charged in read.values())
     size = SHARE_SIZE * entries + REPLICA_SIZE * replicas
     return ChargedCluster(cluster, tuple(shares), tuple(leaving), size=size)
 
 
-class _PoolCharge(NamedTuple):
-    """The charge that one pool publishes."""
-
-    pool: str
-    shares: tuple[ChargedShare, ...]
-    gives_way: tuple[GivesWay, ...]
-
-    @property
-    def replicas(self) -> int:
-        """Replicas it is charged with."""
-        return sum(share.replicas for share in self.shares)
+def _charge_of(pool: Pool, published: Plain) -> Charged:
+    """Read what a pool publishes of its charge. Raises ValueError where that cannot be read."""
+    if published is None:
+        raise ValueError("no charge")
+    charged = Charged.parse(published)
+    if pool.accounting == "Device" and not counts_devices(charged.shares):
+        raise ValueError("its charge does not say which devices are claimed")
+    return charged
 
 
-def _too_many(read: Iterable[_PoolCharge]) -> str:
+def _too_many(read: Mapping[str, Charged]) -> str:
     """Say that the pools of a cluster are charged with too many replicas: all of them, on those that are."""
-    charged = [charge for charge in read if charge.replicas]
-    where = f"pool {charged[0].pool}" if len(charged) == 1 else f"{len(charged)} pools together"
-    total = sum(charge.replicas for charge in charged)
+    pools = [name for name, charged in read.items() if charged.replicas]
+    where = f"pool {pools[0]}" if len(pools) == 1 else f"{len(pools)} pools together"
+    total = sum(charged.replicas for charged in read.values())
     return f"status.gpuPools[].charged: {total} replicas on {where}, a cluster has at most {MAX_REPLICAS}"
-
-
-class _Charges:
-    """The charges of a cluster's pools: read quickly, and leniently where they are not as usual."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._quick = document.opened().pool_charges(charge_api.read_shares)
-
-    def of(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
-        """Return the shares of a pool, and who gives way. Raises ValueError where they cannot be read."""
-        shares, gives_way = self._quick.get(pool.name), ()
-        if shares is None or (pool.accounting == "Device" and not counts_devices(shares)):
-            return self._leniently(pool)
-        return shares, gives_way
-
-    def _leniently(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
-        """Read one pool's charge by the parser that says what is wrong with it."""
-        published = self._published[pool.name].get("charged")
-        if published is None:
-            raise ValueError("no charge")
-        charged = Charged.parse(published)
-        if pool.accounting == "Device" and not counts_devices(charged.shares):
-            raise ValueError("its charge does not say which devices are claimed")
-        return charged.shares, charged.gives_way
-
-    @cached_property
-    def _published(self) -> dict[str, Mapping[str, Plain]]:
-        """The pools as published, by name; read only for a pool that is read leniently."""
-        plain = self._document.project(cluster_api.CHARGED_SHAPE)
-        return {pool["name"]: pool for pool in plain["status"]["gpuPools"]}
 
 
 def _held(cluster: str, pool: str, shares: Iterable[ChargedShare]) -> Iterator[tuple[str, ModelReplica]]:
