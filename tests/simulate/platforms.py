@@ -268,12 +268,17 @@ class Chain:
             self.asleep[name] = self.draw.choice((0, 4, 12))
         self.watches = self.draw.odds(0.5)
 
+    def refuse(self) -> None:
+        """Let a quota refuse further pods of a cluster, or lift it."""
+        cluster = self.remote[self.draw.choice(sorted(self.remote))]
+        cluster.quota = len(cluster.pods) if cluster.quota is None else None
+
     def calm(self) -> None:
         """From now on everybody acts at once, in order."""
         self.quiet = True
         self.asleep.clear()
         for cluster in self.remote.values():
-            cluster.reachable = True
+            cluster.reachable, cluster.quota = True, None
 
     def act(self, living: Mapping[str, Plain]) -> None:
         """Let everybody act, in any order, some twice and some not."""

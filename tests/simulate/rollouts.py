@@ -367,6 +367,12 @@ def _disturb(life: Life) -> None:
     life.platform.disturb()
 
 
+def _refuse(life: Life) -> None:
+    """A quota of a cluster refuses further pods, or is lifted. There is one where the platform is ours."""
+    if isinstance(life.platform, Chain):
+        life.platform.refuse()
+
+
 def _revert(life: Life) -> None:
     """An edit is taken back at once, or an hour later, when it has begun somewhere."""
     before = image(life.of.plain)
@@ -499,6 +505,8 @@ FOG = replace(
 )
 """Edits that are taken back, drains, and a provider that is the last to see what became of them."""
 
+QUOTA = replace(USUAL, kinds=OURS, events=(*EVENTS, *(_refuse, _refuse, _refuse, _refuse)))
+"""Clusters that refuse pods for hours: those of before have to serve on."""
 HAZE = replace(
     USUAL,
     kinds=(*FOREIGN, "a pod", "copies"),

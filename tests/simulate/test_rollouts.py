@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulate import rollouts
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.rollouts import ALONE, FOG, HAZE, NIGHT, STORM, USUAL
+from tests.simulate.rollouts import ALONE, FOG, HAZE, NIGHT, QUOTA, STORM, USUAL
 from tests.support import scale
 
 
@@ -29,6 +29,15 @@ def test_every_kind_alone_keeps_within_its_budgets_too(number: int) -> None:
     for seed in scale.batch(number, quick=8, gate=200, soak=2_000):
         try:
             rollouts.live(seed, weather=ALONE[seed % len(ALONE)])
+        except BrokenPromise as broken:
+            pytest.fail(str(broken), pytrace=False)
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_clusters_that_refuse_pods_break_no_budget(number: int) -> None:
+    for seed in scale.batch(number, quick=8, gate=200, soak=2_000):
+        try:
+            rollouts.live(seed, weather=QUOTA)
         except BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 

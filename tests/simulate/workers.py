@@ -65,6 +65,8 @@ class Cluster:
     objects: dict[Place, Plain] = field(default_factory=dict)
     pods: list[Pod] = field(default_factory=list)
     reachable: bool = True
+    quota: int | None = None
+    """Pods that may be there; the API server refuses more. What is there stays."""
     born: int = 0
     clock: int = 0
     """Seconds of the API server. Whatever happens in one tick happens in the same second."""
@@ -161,10 +163,15 @@ class Cluster:
                 self._stop(place, number)
                 copies.pop(number)
         while len(copies) < wanted + (surge if set(copies) - current else 0) and len(current) < wanted:
+            if self._refuses(made):
+                break
             self.born += 1
             self._start(place, made, self.born, revision)
             copies[self.born] = self.pods[-1]
             current.add(self.born)
+
+    def _refuses(self, made: Plain) -> bool:
+        return self.quota is not None and len(self.pods) + len(written(made)) > self.quota
 
     def _revision(self, made: Plain) -> str:
         spec, revision = self.revisions.get(id(made["spec"]), (None, ""))
@@ -232,6 +239,8 @@ class Cluster:
             status: Plain = {"readyReplicas": available}
         else:
             conditions.append({"type": "Progressing", "status": "True"})
+            if updated < wanted and self._refuses(made):
+                conditions.append({"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"})
             status = {"observedGeneration": made["metadata"]["generation"]}
             status |= {"availableReplicas": available} if available else {}
         before = {row["type"]: row for row in made.get("status", {}).get("conditions", ())}
