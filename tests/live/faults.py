@@ -1,17 +1,19 @@
-"""Processes of a control plane that hang, or are killed and started again as they had been started."""
+"""Faults: processes that hang, or are killed and started again; a cluster that is away; tokens that end."""
 
 from __future__ import annotations
 
 import http.client
 import os
 import signal
+import socket
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.plane import SHIPPED, Refused, run, until, version
+from tests.live.plane import PORT, SHIPPED, Refused, run, until, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,3 +89,86 @@ def until_it_answers(living: ControlPlane) -> None:
         return False
 
     until(answers, "the API server is ready")
+
+
+class Relay(threading.Thread):
+    """Carries connections to the API server, which is away from those who come this way while it does not."""
+
+    def __init__(self) -> None:
+        """Listen, and carry nothing yet."""
+        super().__init__(daemon=True)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.server = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._open: set[socket.socket] = set()
+        self._is_away = threading.Event()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """End all connections, and let none through for a while."""
+        self._is_away.set()
+        self.cut()
+        try:
+            yield
+        finally:
+            self._is_away.clear()
+
+    def cut(self) -> None:
+        """End the connections that there are, those of watches with them."""
+        for end in tuple(self._open):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def run(self) -> None:
+        """Carry until the process ends."""
+        while True:
+            client, _ = self._listener.accept()
+            if self._is_away.is_set():
+                client.close()
+                continue
+            with suppress(OSError):  # A server that is away itself.
+                server = socket.create_connection(("127.0.0.1", PORT))
+                self._open |= {client, server}
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+            if self._is_away.is_set():
+                self.cut()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+        for end in (source, target):
+            self._open.discard(end)
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def token(living: ControlPlane, namespace: str, name: str) -> str:
+    """Return a token of an administrator, which is good as long as the Secret of that name is there."""
+    account = {"kind": "ServiceAccount", "name": "remote", "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    living.apply(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "remote", "namespace": namespace},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"remote-{namespace}"},
+            "roleRef": role,
+            "subjects": [account],
+        },
+    )
+    secret = living.request("GET", f"/api/v1/namespaces/{namespace}/secrets/{name}")
+    assert secret is not None, "it was applied"
+    bound = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": secret["metadata"]["uid"]}
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"boundObjectRef": bound},
+    }
+    where = f"/api/v1/namespaces/{namespace}/serviceaccounts/remote/token"
+    return str((living.request("POST", where, asked) or {})["status"]["token"])

@@ -39,6 +39,8 @@ ADDRESS = "203.0.113.7"
 """Of its gateway."""
 KUBECONFIG = "byo-kubeconfig"
 PORTS = ("--metrics-bind-address=127.0.0.1:28090", "--health-probe-bind-addr=127.0.0.1:28091")
+POLL = os.environ.get("POLL", "1m")
+"""How often the provider looks at what it does not watch; 10m where it is shipped."""
 CONTROLLERS = "deployment-controller,replicaset-controller"
 BAD_IMAGE = "registry.example.com/models/too-large:v1"
 """A pod that runs it finds no node."""
@@ -82,7 +84,7 @@ def running(living: ControlPlane) -> Iterator[None]:
     _prerequisites(living)
     state, kubeconfig = living.state, f"--kubeconfig={living.state}/admin.kubeconfig"
     provider = [str(folder() / "provider"), "--enable-watches", "--sanitize-secrets", *PORTS]
-    provider += ["--webhook-port=28092", "--poll=1m"]
+    provider += ["--webhook-port=28092", f"--poll={POLL}"]
     serving = {"TLS_SERVER_CERTS_DIR": str(state / "tls-server"), "POD_NAMESPACE": "crossplane-system"}
     controllers = [str(state / "bin" / "kube-controller-manager"), kubeconfig, f"--controllers={CONTROLLERS}"]
     controllers += ["--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=28093"]
