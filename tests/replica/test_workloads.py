@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from example.caller import ROOT
+from function.api.inputs import WorkloadConfig
 from function.boundary import PlainDocument
 from function.fail_static import key_of
 from function.objects import read_object
@@ -13,6 +16,7 @@ from function.replica.names import budget_name
 from tests.replica.build import (
     REPLICA,
     Scene,
+    cluster,
     config,
     engine,
     gang,
@@ -184,3 +188,51 @@ def test_a_replica_that_cannot_be_read_is_named_and_composes_nothing(
     assert "spec" in answer.conditions["ModelAccepted"][2]
     assert not answer.desired
     assert answer.unready
+
+
+CHOICES: dict[str, Any] = {
+    "remoteNamespace": "Same",
+    "namesakes": "Refuse",
+    "rollout": "Surge",
+    "progressDeadlineSeconds": 600,
+    "readiness": "AvailableCopies",
+    "podsAcrossNodes": "Required",
+    "replicasAcrossNodes": "Preferred",
+    "drainSeconds": 60,
+    "budget": True,
+    "watch": True,
+    "secrets": "Mirror",
+    "diagnose": "Pods",
+    "status": "Engines",
+}
+OF_THE_CLUSTER: dict[str, dict[str, Any]] = {
+    "scheduling": cluster(scheduling={"schedulerName": "kai-scheduler"}),
+    "nodeSelector": cluster({"name": "frontier", "className": "any", "nodeSelector": {"a": "b"}}),
+    "tolerations": cluster({"name": "frontier", "className": "any", "tolerations": [{"operator": "Exists"}]}),
+    "acrossNodes": cluster({"name": "frontier", "className": "any", "acrossNodes": "Required"}),
+}
+
+
+def test_the_page_names_the_choices_that_restart_pods_and_no_others() -> None:
+    """Nothing paces them: no deployment was edited, so no rollout sees it."""
+    fields = WorkloadConfig.model_json_schema(by_alias=True)["properties"].keys()
+    assert CHOICES.keys() == fields - {"apiVersion", "kind", "metadata", "ttl"}, (
+        "every field has a value here"
+    )
+    scene = Scene(replica(engine("a", member(secrets=("regcred",))), gang("b")), input=config())
+    running = applied(run(scene))
+    changed = {name: scene.but(observed=running, input=config(**{name: CHOICES[name]})) for name in CHOICES}
+    changed |= {name: scene.but(observed=running, cluster=to) for name, to in OF_THE_CLUSTER.items()}
+    before = manifests(run(scene.but(observed=running)))
+    restarts = {
+        name for name, edited in changed.items() if pods_of(manifests(run(edited))) != pods_of(before)
+    }
+    text = (ROOT / "docs" / "workloads.md").read_text()
+    (section,) = re.findall(r"^### What restarts pods\n\n(.*?)To change one", text, re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", section)) == restarts
+
+
+def pods_of(composed: dict[str, dict[str, Any]]) -> list[Any]:
+    """Return the templates of the workloads among manifests."""
+    specs = [composed[key]["spec"] for key in sorted(composed) if key.startswith("model-serving")]
+    return [spec.get("leaderWorkerTemplate", spec.get("template")) for spec in specs]
