@@ -214,14 +214,13 @@ def _excess(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> Iterator[Kept]:
         gone.add(victim.own_replica.key)
         yield victim
     staying = [replica for replica in kept if replica.own_replica.key not in gone]
-    leaving, outgoing, number = _leaving(inputs, staying, staying), len(staying) - number, len(staying)
-    while number > wanted + min(allowed, outgoing):
+    leaving, number = _leaving(inputs, staying, staying), len(staying)
+    while number > wanted + allowed:
         victim = leaving.next()
         if victim is None:
             return
         leaving.left(victim.own_replica)
         number -= 1
-        outgoing -= victim.outgoing
         yield victim
 
 

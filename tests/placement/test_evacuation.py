@@ -176,6 +176,7 @@ def test_a_replica_that_grew_gives_its_growth_back_when_it_goes() -> None:
     grown["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
     answer = ask_for(grown, made, [sick(own_replicas(asking(), "a")[0])])
     assert set(answer.replicas) == {"replica-a-1"}
+    assert answer.decision.ledger.capacity("a", "p0").free_nodes == 0, "once, whatever becomes of it"
 
 
 PAUSED = [

@@ -32,11 +32,22 @@ FULL: Plain = {"nodes": 1, "taints": [build.taint("x", "NoExecute")]}
 
 
 def answered(
-    made: Plain, seen: Sequence[Seen], fleet: Mapping[str, Any], *, gpus: int = 8, **more: Any
+    made: Plain,
+    seen: Sequence[Seen],
+    fleet: Mapping[str, Any],
+    *,
+    gpus: int = 8,
+    match: Sequence[str] = (),
+    **more: Any,
 ) -> Answer:
-    """Ask about replicas that were stamped with `gpus` GPUs each: other than 8 are mismatched."""
+    """Ask about replicas that were stamped with `gpus` GPUs each, but for those that match.
+
+    Other than 8 are mismatched.
+    """
     own_replicas = running(*seen)
-    for manifest in own_replicas:
+    for manifest in (
+        made for item, made in zip(seen, own_replicas, strict=True) if f"{item.on}-{item.index}" not in match
+    ):
         manifest["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = gpus
     return run(World(made, clusters(**fleet), own_replicas, build.observed(*own_replicas), **more))
 
@@ -54,6 +65,8 @@ class Case:
     wanted: int = 2
     placement: Plain = field(default_factory=lambda: SURGE)
     gpus: int = 8
+    match: Sequence[str] = ()
+    """Those that were stamped with 8 GPUs all the same."""
     image: str = OLD
     """The image that is wanted; what is observed runs the old one unless it says otherwise."""
     labels: Plain | None = None
@@ -200,7 +213,77 @@ MISMATCHES = [
         gpus=4,
     ),
 ]
+A_AND_B = {"a": 9, "b": 9}
+MISMATCHES += [
+    Case(
+        "one that serves nobody stays, too, as long as too few of those that last serve",
+        [Seen("a", 0, ready=False), Seen("a", 1)],
+        ["a-0", "a-1", "b-0"],
+        A_AND_B,
+        gpus=4,
+    ),
+    Case(
+        "of several that serve nobody one leaves when its replacement does: else they held the surge",
+        [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0)],
+        ["a-0", "a-2", "b-0"],
+        A_AND_B,
+        gpus=4,
+        match=["b-0"],
+    ),
+    Case(
+        "not before it serves",
+        [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0, ready=False)],
+        ["a-0", "a-1", "b-0"],
+        A_AND_B,
+        gpus=4,
+        match=["b-0"],
+    ),
+    Case(
+        "one that has its replacement counts for no spreading either",
+        [Seen("b", 0), Seen("b", 1), Seen("a", 0, ready=False)],
+        ["a-0", "b-0", "b-1", "b-2"],
+        A_AND_B,
+        gpus=4,
+        match=["a-0"],
+        placement={"disruption": {"maxUnavailable": 0, "maxSurge": 2}},
+    ),
+    Case(
+        "and each for one",
+        [Seen("b", 0), Seen("b", 1), Seen("b", 2), Seen("a", 0, ready=False)],
+        ["a-0", "a-1", "b-0", "b-1", "b-2"],
+        A_AND_B,
+        wanted=3,
+        gpus=4,
+        match=["a-0"],
+        placement={"disruption": {"maxUnavailable": 0, "maxSurge": 2}},
+    ),
+    Case(
+        "also one whose replacement is placed now",
+        [Seen("b", 0), Seen("b", 1), Seen("a", 0)],
+        ["a-0", "a-1", "b-0", "b-1"],
+        A_AND_B,
+        wanted=3,
+        gpus=4,
+    ),
+    Case(
+        "without a place none leaves, however many there are on the cluster",
+        ON_A,
+        ["a-0", "a-1"],
+        {"a": {"pools": [build.pool("p0", 9, [build.gpu(4)])]}},
+        "ReplacementBlocked",
+        gpus=4,
+        placement=BOTH,
+    ),
+]
 ROLLOUTS = [
+    Case(
+        "maxUnavailable 0: one that is not in service has nothing to lose, and is updated in place",
+        [Seen("a", 0, ready=False), Seen("b", 0)],
+        ["a-0", "b-0", "b-1"],
+        A_AND_B,
+        placement=BY_SURGE,
+        image=NEW,
+    ),
     Case(
         "maxUnavailable 0: nothing is updated in place, one with the new template is placed beside",
         [Seen("a", 0), Seen("b", 0)],
@@ -273,10 +356,25 @@ ROLLOUTS = [
 @pytest.mark.parametrize("case", [*DRAINS, *MISMATCHES, *ROLLOUTS], ids=str)
 def test_who_stands_after_one_pass(case: Case) -> None:
     made = deployment(case.wanted, case.image, case.placement)
-    answer = answered(made, case.seen, case.fleet, gpus=case.gpus)
+    answer = answered(made, case.seen, case.fleet, gpus=case.gpus, match=case.match)
     stand = sorted(key.removeprefix("replica-") for key in answer.replicas)
     assert stand == sorted(case.stand), answer.conditions
     assert answer.reason() == case.status, answer.conditions
+
+
+def test_the_next_to_leave_is_the_one_whose_replacement_stands() -> None:
+    seen = [*ON_A, Seen("b", 0, ready=False)]
+    decision = answered(deployment(2, OLD, SURGE), seen, A_AND_B, gpus=4, match=["b-0"]).decision
+    assert [(kept.own_replica.key, kept.waits, kept.covered) for kept in decision.kept] == [
+        ("replica-a-0", "replacement", False),
+        ("replica-a-1", "replacement", True),
+        ("replica-b-0", "", False),
+    ]
+
+
+def test_one_without_a_place_beside_it_counts_as_before() -> None:
+    decision = answered(deployment(2, OLD, SURGE), ON_A, {"a": 2}, gpus=4).decision
+    assert (len(decision.placed), decision.ledger.counts["a"]) == (0, 2)
 
 
 def test_a_replica_that_waits_keeps_its_endpoint_and_its_template() -> None:

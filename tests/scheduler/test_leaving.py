@@ -145,6 +145,43 @@ SCALED_DOWN = [
         1,
         {"a": 9, "b": 9, "c": 9},
     ),
+    Case(
+        "by one for each",
+        [("a", 0, True), ("a", 4, True), ("a", 5, True), ("b", 0, True), ("b", 1, True)],
+        ["a-5", "a-4"],
+        3,
+    ),
+    Case(
+        "with surge, one that is not in service before one on a tainted cluster",
+        [("a", 1, False), ("b", 0, True)],
+        ["a-1"],
+        1,
+        {"a": 9, "b": TAINTED},
+        {"disruption": {"maxUnavailable": 0, "maxSurge": 1}},
+    ),
+    Case(
+        "surge is for replacements: without any no more stay than are wanted",
+        [("a", 0, True), ("a", 1, True), ("a", 2, True)],
+        ["a-2", "a-1"],
+        1,
+        placement={"disruption": {"maxUnavailable": 0, "maxSurge": 1}},
+    ),
+    Case(
+        "one where it is preferred least, before the cluster with most of them",
+        [("a", 0, True), ("a", 1, True), ("b", 0, True)],
+        ["b-0", "a-1"],
+        1,
+        {"a": {"labels": {"tier": "reserved"}}, "b": 9},
+        {"preferences": [{"weight": 9, "matchLabels": {"tier": "reserved"}}]},
+    ),
+    Case(
+        "one that is not Ready before that",
+        [("a", 0, False), ("b", 0, True)],
+        ["a-0"],
+        1,
+        {"a": {"labels": {"tier": "reserved"}}, "b": 9},
+        {"preferences": [{"weight": 9, "matchLabels": {"tier": "reserved"}}]},
+    ),
     Case("then the later name", [("a", 0, True), ("b", 0, True)], ["b-0"], 1),
     Case("all of them", [("a", 0, True), ("b", 0, True)], ["b-0", "a-0"], 0),
     Case("none where no more are kept than wanted", [("a", 0, True), ("b", 0, True)], [], 2),
@@ -154,6 +191,26 @@ SCALED_DOWN = [
 @pytest.mark.parametrize("case", SCALED_DOWN, ids=lambda case: case.reason)
 def test_who_is_scaled_down(case: Case) -> None:
     assert keys(took(case).dropped) == case.leave
+
+
+def test_one_that_is_mismatched_is_scaled_down_before_one_on_a_tainted_cluster() -> None:
+    """It is replaced in any case; of the others none moves."""
+    wanted = ask(1)
+    running = [
+        build.replica(ask(1, gpus=4), "a", 0, pools="p0", ready=True),
+        build.replica(wanted, "b", 5, pools="p0", ready=False),
+    ]
+    decision = decide(World(wanted, clusters(a=9, b=TAINTED), running, build.observed(*running)))
+    assert keys(decision.dropped) == ["a-0"]
+
+
+def test_of_those_on_the_way_out_as_many_stay_as_surge_allows() -> None:
+    """One for each that is wanted, and one whose replacement may stand: it counts as that."""
+    placement = {"disruption": {"maxUnavailable": 0, "maxSurge": 1}}
+    running = [build.replica(ask(gpus=4), "a", at, pools="p0", ready=True) for at in range(4)]
+    made = World(ask(1, placement=placement), clusters(a=9), running, build.observed(*running))
+    left = [(*keys([dropped]), dropped.cause.name) for dropped in decide(made).dropped]
+    assert left == [("a-3", "ScaledDown"), ("a-2", "ScaledDown"), ("a-1", "Replaced")]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +260,14 @@ DRAINS = [
         ONE_AT_A_TIME,
     ),
     Case(
+        "it leaves first, and counts no longer for the load of its cluster",
+        [("a", 0, False), ("a", 1, True), ("b", 5, True), ("c", 9, True)],
+        ["a-0", "b-5"],
+        3,
+        {"a": DRAINED, "b": DRAINED, "c": 9},
+        ONE_AT_A_TIME,
+    ),
+    Case(
         "one that is not Ready elsewhere uses the budget up",
         [("a", 0, True), ("b", 0, False)],
         [],
@@ -236,6 +301,21 @@ def test_who_leaves_a_drained_cluster_now(case: Case) -> None:
     waits = {replica.own_replica.key.removeprefix("replica-") for replica in decision.kept if replica.waits}
     drained = {name for name, given in case.fleet.items() if given is DRAINED}
     assert waits == {f"{on}-{index}" for on, index, _ in case.running if on in drained} - set(case.leave)
+
+
+def test_beyond_the_budget_those_that_are_too_many_are_scaled_down_and_not_drained() -> None:
+    """Without surge no replacement stands beside them, so who serves nobody waits for the budget, too."""
+    running = [("a", 0, False), ("a", 1, False), ("a", 2, False), ("b", 0, True), ("b", 1, True)]
+    dropped = took(Case("", running, [], 4, {"a": DRAINED, "b": 9}, ONE_AT_A_TIME)).dropped
+    assert [(keys([leaves]), leaves.cause.name) for leaves in dropped] == [(["a-2"], "ScaledDown")]
+
+
+def test_one_whose_key_cannot_be_read_keeps_nobody_from_being_scaled_down() -> None:
+    wanted = ask(1)
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(3)]
+    observed = {**build.observed(*own_replicas[1:]), "replica-!": own_replicas[0]}
+    decision = decide(World(wanted, clusters(a=9), own_replicas, observed))
+    assert (keys(decision.dropped), keys(decision.kept)) == (["a-2", "a-1"], ["!"])
 
 
 def test_what_is_withheld_is_given_back() -> None:
