@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from function.api.reasons import Reason, Rejection, combined
+from function.api.replica import StampedRequest
+from function.cel.library import DEFAULT
 from function.scheduler.budget import Budget
-from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, resolve, resolve_every
+from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, errs, resolve, resolve_every
+from function.scheduler.selectors import Evaluations
 from tests.support import build
 from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
@@ -38,9 +41,12 @@ def part(name: str, count: int, *, root: str | None = None, claim: str = "DRA") 
     )
 
 
-def publishing(name: str, attribute: str, value: str) -> Plain:
+CLASS = {"deviceClassName": build.GPU}
+
+
+def publishing(name: str, attribute: str, value: str | int) -> Plain:
     made = entry(name, 1)
-    made["attributes"][attribute] = {"string": value}
+    made["attributes"][attribute] = {"string" if isinstance(value, str) else "int": value}
     return made
 
 
@@ -71,6 +77,11 @@ def one_of(name: str, count: int = 1) -> Plain:
     return build.request(name, count, ANY)
 
 
+def subrequest(name: str, count: int, selector: str) -> Plain:
+    return {"name": name, "count": count, "selectors": [{"cel": selector}]}
+
+
+EITHER = {"name": "x", "firstAvailable": [subrequest("rooted", 1, ROOTED), subrequest("any", 1, ANY)]}
 EVERY = [
     ([one_of("x")], [entry("a", 1), entry("b", 1)], {}, ["A", "B"], "every entry that covers the request"),
     ([one_of("x", 2)], [entry("a", 1), entry("b", 2)], {}, ["B"], "one that is too small does not"),
@@ -155,6 +166,56 @@ EVERY = [
         [],
         "never with what nobody claims",
     ),
+    (
+        [one_of("x", 6)],
+        [part("a", 4, root="r"), part("b", 4, root="q"), part("c", 2, root="r"), part("d", 4, root="p")],
+        {"constraints": [{"matchAttribute": ROOT}]},
+        ["A+C"],
+        "of one value, however many there are",
+    ),
+    (
+        [one_of("x", 2)],
+        [part("a", 1, root="r"), publishing("b", ROOT, 3) | CLASS, publishing("c", ROOT, 3) | CLASS],
+        {"constraints": [{"matchAttribute": ROOT}]},
+        ["B+C"],
+        "also where values are of several kinds",
+    ),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 1, root="r"), entry("b", 1, root="q")],
+        {"constraints": [{"requests": [name], "matchAttribute": ROOT} for name in "yx"]},
+        ["A B"],
+        "every constraint is looked at for the requests it names, in whatever order they stand",
+    ),
+    (
+        [one_of("x", 5)],
+        [part("a", 4), part("b", 4), entry("c", 1), entry("d", 1) | {"deviceClassName": "c"}],
+        {},
+        ["A+B"],
+        "of each class by itself",
+    ),
+    (
+        [one_of("x", 2)],
+        [entry("s", 2, claim="Synthetic"), part("a", 1), part("b", 1)],
+        {},
+        ["A+B"],
+        "several that are claimed before one that nobody claims",
+    ),
+    (
+        [EITHER],
+        [part("a", 1, root="r"), part("b", 1, root="r")],
+        {},
+        ["A", "A"],
+        "what selects otherwise claims otherwise, where a class has several entries",
+    ),
+    ([EITHER], [part("a", 1, root="r")], {}, ["A"], "and not where it has one"),
+    (
+        [EITHER, one_of("y")],
+        [part("a", 2, root="r"), part("b", 1)],
+        {},
+        ["A A", "A A"],
+        "whatever the next request makes of it",
+    ),
 ]
 
 
@@ -220,7 +281,14 @@ def rejected(reason: Reason, detail: str = "", **more: Any) -> Rejection:
     return Rejection(reason, detail, **{"request": "x", **more})
 
 
-ODD = {"deviceClassName": build.GPU, "attributes": {}}
+ON_A = f'device.attributes["{build.GPU}"].architecture == "A"'
+TAINTED = {
+    "taints": [
+        {"key": "old", "value": "yes", "effect": "NoSchedule"},
+        {"key": "drain", "effect": "NoExecute"},
+    ]
+}
+ODD = {**CLASS, "attributes": {}}
 NO_ARCHITECTURE = "no such key: architecture (the device has no attribute gpu.nvidia.com/architecture)"
 WHY = [
     (
@@ -379,6 +447,76 @@ WHY = [
         rejected(Reason.ClaimTooLarge, "x takes 17, y takes 16, a claim holds 32", request="x+y"),
         "more devices together",
     ),
+    (
+        [one_of("x", 20), one_of("y", 20)],
+        [part("a", 30)],
+        {},
+        rejected(Reason.DeviceContention, "x takes 20, y takes 20", request="x+y"),
+        "and more than there are: a larger claim would not help",
+    ),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 1), entry("b", 1) | TAINTED],
+        {},
+        rejected(
+            Reason.UntoleratedDeviceTaint,
+            "x takes 1, y takes 1; the others have {drain:NoExecute, old=yes:NoSchedule}",
+            request="x+y",
+        ),
+        "together, were it not for the taints of others",
+    ),
+    (
+        [one_of("x"), one_of("y")],
+        [part("a", 1), part("b", 1) | TAINTED],
+        {},
+        rejected(
+            Reason.UntoleratedDeviceTaint,
+            "x takes 1, y takes 1; the others have {drain:NoExecute, old=yes:NoSchedule}",
+            request="x+y",
+        ),
+        "of the same class, too",
+    ),
+    (
+        [build.request("x", 1, ON_A), build.request("y", 2, ON_A)],
+        [entry("a", 2, architecture="A"), entry("b", 9) | TAINTED],
+        {},
+        rejected(Reason.DeviceContention, "x takes 1, y takes 2", request="x+y"),
+        "taints of what would not do are in nobody's way",
+    ),
+    (
+        [one_of("x", 2)],
+        [part("a", 1), part("b", 1) | TAINTED],
+        {},
+        rejected(
+            Reason.UntoleratedDeviceTaint,
+            "{drain:NoExecute, old=yes:NoSchedule}",
+            device="a",
+            needs=2,
+            free=1,
+        ),
+        "a count that those without a taint do not cover",
+    ),
+    (
+        [one_of("x", 2)],
+        [part("a", 1, root="r"), part("b", 1, root="q"), part("c", 1, root="p") | TAINTED],
+        {"constraints": [{"matchAttribute": ROOT}]},
+        rejected(Reason.ConstraintUnsatisfied, f"no common {ROOT}"),
+        "a count that those without a taint cover, were it not for the constraint",
+    ),
+    (
+        [{"name": "x", "firstAvailable": [subrequest("p", 1, ON_A), subrequest("q", 4, ANY)]}],
+        [entry("a", 2)],
+        {},
+        rejected(Reason.DeviceCountShort, device="a", needs=4, free=2, rank=1),
+        "of several ways to serve it the one that comes nearest",
+    ),
+    (
+        [one_of("x")],
+        [part("a", 0)],
+        {},
+        rejected(Reason.DeviceCountShort, device="a", needs=1, free=0),
+        "an entry without devices",
+    ),
 ]
 
 
@@ -387,6 +525,84 @@ def test_why_there_is_none(
     requests: list[Plain], devices: list[Plain], selector: Plain, why: Rejection, reason: str
 ) -> None:
     assert refused(requests, devices, **selector) == why, reason
+
+
+@pytest.mark.parametrize(
+    ("requests", "constraints"),
+    [
+        ([one_of("x", 32)], 0),
+        ([build.request("x", 1, *[ANY] * 32)], 0),
+        ([one_of("x")], 32),
+        ([one_of("x", 16), one_of("y", 16)], 0),
+    ],
+    ids=["devices", "selectors", "constraints", "devices of two requests"],
+)
+def test_a_claim_may_be_as_large_as_kubernetes_allows(requests: list[Plain], constraints: int) -> None:
+    stated = {"constraints": [{"matchAttribute": ROOT}] * constraints}
+    made = resolve(*arguments(requests, [part("a", 40, root="r")], **stated), budget=Budget(STEPS))
+    assert isinstance(made, Match)
+
+
+def test_what_a_claim_may_hold_is_no_question_of_one_that_is_there() -> None:
+    made = arguments([one_of("x", 33)], [part("a", 40)])
+    assert isinstance(resolve(*made, budget=Budget(STEPS), allowed=lambda *_: True), Match)
+
+
+@pytest.mark.parametrize(
+    ("reason", "requests", "devices", "order"),
+    [
+        ("one of 8 before three of 4", [("y", 3), ("x", 1)], [("x", 8), ("y", 4)], "xy"),
+        ("three of 3 before two of 8", [("x", 2), ("y", 3)], [("x", 8), ("y", 3)], "yx"),
+        ("all entries of the class count", [("x", 1), ("y", 1)], [("x", 4), ("x", 4), ("y", 6)], "yx"),
+        ("between equals as declared", [("y", 1), ("x", 1)], [("x", 2), ("y", 2)], "yx"),
+    ],
+)
+def test_a_claim_is_written_with_the_fewest_ways_to_allocate_first(
+    reason: str, requests: list[tuple[str, int]], devices: list[tuple[str, int]], order: str
+) -> None:
+    asked = [
+        build.request(name, count, f'device.attributes["{build.GPU}"].architecture == "{name}"')
+        for name, count in requests
+    ]
+    listed = [
+        entry(f"e{at}", count, architecture=name) | {"deviceClassName": name}
+        for at, (name, count) in enumerate(devices)
+    ]
+    match = resolve(*arguments(asked, listed), budget=Budget(STEPS))
+    assert isinstance(match, Match)
+    assert "".join(item.request for item in match.claimed) == order, reason
+    cel = {item["name"]: (item["selectors"][0]["cel"],) for item in asked}
+    counts = dict(requests)
+    assert match.stamped == tuple(StampedRequest(name, name, counts[name], cel[name]) for name in order)
+
+
+def test_a_selector_that_is_too_dear_for_another_entry_of_the_class_bars_them_all() -> None:
+    """The allocator gives up on the node there, as where a selector errs."""
+    dear = f"{build.HOPPER} || {list(range(99))}.all(x, x < 99)"
+    listed = [part("a", 4), part("odd", 1) | {"attributes": {"architecture": {"string": "Ada"}}}]
+    evaluations, member, devices = arguments([build.request("x", 4, dear)], listed)
+    outcome = resolve(evaluations, member, devices, budget=Budget(STEPS))
+    assert isinstance(outcome, Match), "within the units that evaluations share it has an answer"
+    few = Evaluations(DEFAULT)
+    outcome = resolve(few, member, devices, budget=Budget(STEPS))
+    assert isinstance(outcome, Refusal)
+    said = outcome.explained(few)
+    assert (said.reason, said.device) == (Reason.SelectorCostExceeded, "odd")
+    assert (errs(few, member, devices), errs(evaluations, member, devices)) == (True, False), "a doubt, too"
+
+
+def test_why_is_found_out_once_unless_it_took_units_that_a_pass_shares() -> None:
+    for dear, looks in ((0, 1), (1, 2)):
+        asked: list[bool] = []
+
+        def explain(evaluations: Evaluations, dear: int = dear, asked: list[bool] = asked) -> Rejection:
+            asked.append(True)
+            evaluations.dear += dear
+            return Rejection(Reason.NoMatchingDevice, detail=str(len(asked)))
+
+        refusal, evaluations = Refusal(explain), Evaluations(DEFAULT)
+        said = [refusal.explained(evaluations).detail for _ in range(2)]
+        assert (len(asked), said) == (looks, ["1", str(looks)])
 
 
 def test_several_requests_without_a_device_are_all_on_record() -> None:
