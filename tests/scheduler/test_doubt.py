@@ -32,7 +32,12 @@ ERRS_FIRST = {
 
 
 def kept(
-    now: Plain, fleet: list[Plain] | None, *, was: Plain | None = None, pools: str = "p0", **more: Any
+    now: Plain,
+    fleet: list[Plain] | None,
+    *,
+    was: Plain | None = None,
+    pools: str | list[str] = "p0",
+    **more: Any,
 ) -> Kept:
     """How the one replica that runs is kept."""
     own_replica = build.replica(was or ask(), "a", 0, pools=pools, ready=True)
@@ -72,6 +77,9 @@ def undeclared() -> list[Plain]:
     made = one("a", pools=[build.pool("p0", 1)])
     made["spec"]["nodePools"] = [{"name": "other", "className": "any", "nodeCount": 1}]
     return [made]
+
+
+TWO = [single(build.request("gpu", 8), name=name) for name in ("one", "two")]
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,38 @@ CASES = [
         until="ModelCache weights exists",
     ),
     Case(
+        "nor one that is not told of",
+        lambda: kept(ask(cache="weights"), [one("a", 1)]),
+        "ModelCache weights is not known yet",
+        until="ModelCache weights is known",
+    ),
+    Case(
+        "a cache that is wanted no more", lambda: kept(ask(), [one("a", 1)], was=ask(cache="x")), updated=True
+    ),
+    Case(
+        "other requests where the cluster cannot be read",
+        lambda: kept(asks(count=4), [{**one("a", 1), "status": 3}]),
+        "cluster a cannot be read: status: expected a map, found a number",
+        until="cluster a can be read",
+    ),
+    Case(
+        "other requests where the list of clusters is empty",
+        lambda: kept(asks(count=4), []),
+        "cluster a is not known",
+        until="cluster a is known",
+    ),
+    Case(
+        "several doubts",
+        lambda: kept(
+            ask(engines=TWO),
+            [one("a", pools=[{"name": name, "nodes": 1} for name in ("p0", "p1")])],
+            was=ask(engines=TWO),
+            pools=["p0", "p1"],
+        ),
+        "pool p0 does not publish its devices; pool p1 does not publish its devices",
+        updated=True,
+    ),
+    Case(
         "a selector that errs on the pool",
         lambda: kept(asks(ERRS), [one("a", 1)]),
         f"pool p0: device selector error: {NO_SUCH}",
@@ -220,6 +260,14 @@ CASES = [
         detail="pool p0: no matching device: has architecture Ada, wants Hopper",
     ),
     Case(
+        "a node selector that does not match the pool any more",
+        lambda: kept(
+            ask(engines=[single(build.request("gpu", 8), selectors=[{"cel": 'node.name == "x"'}])]), closed()
+        ),
+        mismatch=Mismatch.DevicesChanged,
+        detail="pool p0: node selector mismatch: has name p0, wants x",
+    ),
+    Case(
         "fewer devices on a node",
         lambda: kept(ask(), [one("a", pools=[build.pool("p0", 1, [build.gpu(4)])])]),
         mismatch=Mismatch.DevicesChanged,
@@ -283,6 +331,15 @@ def test_what_befalls_a_cluster_takes_only_what_is_sure_to_run_there(
     replicas = [own_replica] if listed else None
     decision = decide(World(ask(), fleet, replicas, build.observed(own_replica)))
     assert [replica.own_replica.key for replica in decision.kept] == ["replica-a-0"] * left, reason
+
+
+def test_growth_waits_for_the_fleet() -> None:
+    """Its own cluster is read by name; what others take of it is not told."""
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    named = {"cluster/a": [one("a", 9)], "own-replicas/my-model": [own_replica]}
+    copies = ask(engines=[{**single(build.request("gpu", 8)), "copies": 2}])
+    [replica] = decide(World(copies, None, None, build.observed(own_replica), more=named)).kept
+    assert (replica.doubt, replica.grows) == ("what is free on its cluster is not known yet", True)
 
 
 @pytest.mark.parametrize("whole", [False, True])

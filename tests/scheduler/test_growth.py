@@ -60,9 +60,35 @@ def test_growth_in_place(case: Case, accounting: str) -> None:
     assert kept.mismatch is (Mismatch.CostGrew if case.detail else None)
     if accounting == "Node":
         assert kept.detail == case.detail
+        assert not any(demand.gangs for demand in kept.growth.values()), "devices are not counted there"
     else:
         assert bool(kept.detail) == bool(case.detail)
     assert decision.ledger.capacity("a", "p0").free_nodes == case.free
+
+
+@pytest.mark.parametrize(
+    ("accounting", "nodes", "detail", "reason"),
+    [
+        ("Device", 4, "", "there is a node for one more while both stand"),
+        ("Device", 3, "pool p0 needs 1 more", "and none: the pods of both may stand at a time"),
+        ("Node", 3, "", "as many nodes as before"),
+        ("Node", 2, "", "the pool has too few, which is no fault of who takes none of it"),
+    ],
+)
+def test_one_engine_grows_by_what_another_shrinks(
+    accounting: str, nodes: int, detail: str, reason: str
+) -> None:
+    def shaped(one_has: int, other_has: int) -> Plain:
+        pods = [build.member(devices=[build.request("gpu", 8)])]
+        copies = {"one": one_has, "other": other_has}
+        return ask(engines=[build.engine(name, pods, copies=number) for name, number in copies.items()])
+
+    own_replica = build.replica(shaped(2, 1), "a", 0, pools="p0", ready=True)
+    fleet = [one("a", pools=[build.pool("p0", nodes), build.pool("p1", 1)], taints=[build.taint("x")])]
+    for pool, counted in zip(fleet[0]["spec"]["nodePools"], (accounting, "Device"), strict=True):
+        pool["accounting"] = counted
+    [kept] = decide(World(shaped(1, 2), fleet, [own_replica], build.observed(own_replica))).kept
+    assert kept.detail == detail, reason
 
 
 def test_two_that_grow_share_what_is_free() -> None:
@@ -147,5 +173,7 @@ def test_a_budget_that_does_not_tell_if_there_is_room_is_doubt() -> None:
     for steps in range(1, 20):
         [kept] = decide(made.but(input={"searchBudget": steps})).kept
         assert kept.mismatch is None, steps
+        steps_enough = ("steps are enough to tell if pool p0 has room",) if kept.doubt else ()
+        assert kept.withheld_until == steps_enough
         doubts.add(kept.doubt.partition(" steps")[0])
     assert doubts == {"", "pool p0: search budget exceeded: 1"}

@@ -21,6 +21,8 @@ Plain = dict[str, Any]
 ROOT = "resource.kubernetes.io/pcieRoot"
 ROOTED = '"pcieRoot" in device.attributes["resource.kubernetes.io"]'
 ANY = "true"
+ON = f'device.attributes["{build.GPU}"].architecture == "{{}}"'
+ON_A = ON.format("A")
 STEPS = 1_000
 
 
@@ -247,6 +249,15 @@ def test_so_many_ways_to_claim_are_tried_and_no_more() -> None:
         devices, wanted = [entry(f"d{at}", 1) for at in range(classes)], [*map(one_of, requests)]
         matches, cut_short = resolve_every(*arguments(wanted, devices), budget=Budget(STEPS))
         assert (len(matches), cut_short) == (MAX_VARIANTS, cut)
+    sides = {"x": ("A", 5), "y": ("B", 4)}
+    devices = [
+        entry(f"e{at}{side.lower()}", 1, architecture=side)
+        for side, number in sides.values()
+        for at in range(number)
+    ]
+    wanted = [build.request(name, 1, ON.format(side)) for name, (side, _) in sides.items()]
+    matches, cut_short = resolve_every(*arguments(wanted, devices), budget=Budget(STEPS))
+    assert (len(matches), cut_short) == (MAX_VARIANTS, True), "where none repeats another"
 
 
 def test_constraints_on_many_values_take_steps() -> None:
@@ -281,7 +292,6 @@ def rejected(reason: Reason, detail: str = "", **more: Any) -> Rejection:
     return Rejection(reason, detail, **{"request": "x", **more})
 
 
-ON_A = f'device.attributes["{build.GPU}"].architecture == "A"'
 TAINTED = {
     "taints": [
         {"key": "old", "value": "yes", "effect": "NoSchedule"},
@@ -511,6 +521,20 @@ WHY = [
         "of several ways to serve it the one that comes nearest",
     ),
     (
+        [one_of("x"), one_of("y")],
+        [entry(name, 1, claim="Synthetic", root=name) for name in "ab"],
+        {"constraints": [{"matchAttribute": ROOT}, {"matchAttribute": "example.com/x"}]},
+        rejected(Reason.ConstraintUnsatisfied, f"no common {ROOT}, example.com/x", request="x+y"),
+        "of what nobody claims, too, and every constraint is named",
+    ),
+    (
+        [one_of("x", 2)],
+        [part("a", 1), part("b", 0)],
+        {},
+        rejected(Reason.DeviceCountShort, device="a", needs=2, free=1),
+        "an entry without devices covers nothing with others",
+    ),
+    (
         [one_of("x")],
         [part("a", 0)],
         {},
@@ -560,10 +584,7 @@ def test_what_a_claim_may_hold_is_no_question_of_one_that_is_there() -> None:
 def test_a_claim_is_written_with_the_fewest_ways_to_allocate_first(
     reason: str, requests: list[tuple[str, int]], devices: list[tuple[str, int]], order: str
 ) -> None:
-    asked = [
-        build.request(name, count, f'device.attributes["{build.GPU}"].architecture == "{name}"')
-        for name, count in requests
-    ]
+    asked = [build.request(name, count, ON.format(name)) for name, count in requests]
     listed = [
         entry(f"e{at}", count, architecture=name) | {"deviceClassName": name}
         for at, (name, count) in enumerate(devices)
