@@ -148,7 +148,7 @@ def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response
 
 def _pass(snapshot: Snapshot, seen: Fleet, shared: Shared | None) -> Decision:
     """Decide on a fleet, or on the part of it that the deployment stands on."""
-    peers = snapshot.peers.on(seen) if seen.whole else NO_PEERS
+    peers = snapshot.peers.on(seen, room_for) if seen.whole else NO_PEERS
     inputs = scheduling_input(snapshot.deployment, seen, snapshot.config, snapshot.fault, peers)
     if shared is not None:
         shared.join(inputs)

@@ -248,10 +248,11 @@ def reserve(
     inputs: SchedulingInput,
     ledger: Ledger,
     budget: CallBudget,
-    run: Callable[[SchedulingInput, Ledger, CallBudget], Decision],
+    run: Callable[..., Decision],
 ) -> tuple[str, ...]:
     """Charge what every earlier deployment would place now. All passes share the budget of the call.
 
+    No more than its own answer can carry: else one of large templates would hold places that it never takes.
     What one of them gives up in its pass stays charged for all others until it is really gone. Returns
     those whose selectors cost more than the passes of others may: where one does, nothing is reserved.
     """
@@ -261,7 +262,7 @@ def reserve(
         peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config, share=share)
         length -= max(0, peer_input.selectors.length - PEER_LENGTH)
         part = budget.portion()
-        decision = run(peer_input, ledger, part)
+        decision = run(peer_input, ledger, part, room=peer.room)
         budget.with_portion(part)
         selectors = peer_input.selectors
         if selectors.too_many or selectors.too_long or peer_input.evaluations.dear:

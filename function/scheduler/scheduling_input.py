@@ -330,6 +330,8 @@ class Peer:
 
     deployment: ModelDeployment
     fleet: Fleet
+    room: int | None = None
+    """How many new replicas its own answer can carry; None is no cap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -604,6 +604,24 @@ def test_who_comes_first(reason: str, first: Plain, on: list[str]) -> None:
     assert [replica["spec"]["clusterName"] for replica in answer.replicas.values()] == on, reason
 
 
+@pytest.mark.parametrize(
+    ("standing", "taken", "reason"),
+    [
+        (0, 15, "as many as fit into its answer"),
+        (15, 0, "no answer of it will carry another"),
+    ],
+)
+def test_one_takes_no_more_than_its_answer_can_carry(standing: int, taken: int, reason: str) -> None:
+    """A template of 200,000 bytes in 200 replicas held 200 places, of which it takes 15."""
+    mine, first = called("mine", 3), called("first", 200, EARLY)
+    [member] = first["spec"]["template"]["spec"]["engines"][0]["members"]
+    member["template"]["spec"]["containers"][0]["args"] = ["x" * 200_000]
+    there = [build.replica(first, "a", index, pools="p0") for index in range(standing)]
+    fleet = clusters(a=standing + taken + 2)
+    assert len(coordinated(first, [mine, first], fleet).replicas) == 15
+    assert len(coordinated(mine, [mine, first], fleet, listed=there).replicas) == 2, reason
+
+
 def test_one_that_is_being_deleted_takes_nothing() -> None:
     mine, first = called("mine"), called("first", created=EARLY)
     first["metadata"]["deletionTimestamp"] = LATE

@@ -243,15 +243,13 @@ class ListedPeers:
     """All listed replicas by the deployment they name."""
     caches: Mapping[NamespacedName, ModelCache] = field(default_factory=dict)
 
-    def on(self, fleet: Fleet) -> Peers:
-        """Return the deployments, each with the fleet as it sees it."""
-        return Peers(
-            self.resolutions,
-            tuple(
-                Peer(deployment, _seen_by(deployment, fleet, self.replicas, self.caches))
-                for deployment in self.earlier
-            ),
-        )
+    def on(self, fleet: Fleet, room_for: Callable[[ModelDeployment, Fleet], int]) -> Peers:
+        """Return the deployments, each with the fleet as it sees it, and the room of its answer."""
+        peers = []
+        for deployment in self.earlier:
+            seen = _seen_by(deployment, fleet, self.replicas, self.caches)
+            peers.append(Peer(deployment, seen, room_for(deployment, seen)))
+        return Peers(self.resolutions, tuple(peers))
 
 
 def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse, config: SchedulerConfig) -> ListedPeers:
