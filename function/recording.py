@@ -23,8 +23,15 @@ from typing import Any, TypeAlias
 
 from function import wire
 from function.api import cluster, replica as replica_api
+from function.api.charge import Charged
+from function.api.cluster import Fabric
+from function.api.deployment import PlacementPolicy, SubRequest
+from function.api.devices import Device
+from function.api.inputs import SchedulerConfig
+from function.api.model import Model, shape_of
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
-from function.boundary import Desired, Plain, Response, Unreadable
+from function.api.taints import DeviceToleration
+from function.boundary import Desired, Plain, Response, Shape, Unreadable
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
 from function.wire import messages, write
@@ -172,6 +179,20 @@ def fields(*names: str) -> dict[str, Allowed]:
     return dict.fromkeys(names, plain_value)
 
 
+def read_by(model: type[Model], **maps: Allowed) -> dict[str, Allowed]:
+    """Allow what a model reads, at any depth; of a field in `maps`, what is said of it there.
+
+    A map that is not named is replaced by its stand-in, since anything may stand in one.
+    """
+
+    def below(shape: Shape) -> dict[str, Allowed]:
+        return {
+            name: maps.get(name, plain_value if part is None else below(part)) for name, part in shape.items()
+        }
+
+    return below(shape_of(model))
+
+
 _TYPE = fields("apiVersion", "kind")
 _CONDITION = fields("type", "status", "lastTransitionTime")
 _OWN_CONDITION = fields("type", "status", "reason", "message")
@@ -195,13 +216,8 @@ _COMPOSED: Mapping[str, Allowed] = {
     "ownerReferences": fields("uid", "controller"),
 }
 _NAMED = fields("name")
-_FABRIC: Mapping[str, Allowed] = {**fields("type"), "infiniband": fields("fabric")}
-_DEVICE: Mapping[str, Allowed] = {
-    **fields("name", "claim", "driver", "deviceClassName", "count", "allowMultipleAllocations"),
-    "taints": fields("key", "value", "effect"),
-    "attributes": subtree,
-    "capacity": subtree,
-}
+_FABRIC = read_by(Fabric)
+_DEVICE = read_by(Device, attributes=subtree, capacity=subtree)
 
 INFERENCE_CLASS: Mapping[str, Allowed] = {
     **_TYPE,
@@ -210,18 +226,6 @@ INFERENCE_CLASS: Mapping[str, Allowed] = {
         "from": fields("machineType", "revision"),
         "devices": _DEVICE,
         "attributes": subtree,
-    },
-}
-
-_HOLDING: Mapping[str, Allowed] = {
-    **fields("replicas", "nodes", "leaving"),
-    "engines": {
-        **fields("copies"),
-        "members": {
-            **fields("pods"),
-            "requests": fields("deviceClassName", "count", "selectors"),
-            "constraints": fields("matchAttribute", "requests"),
-        },
     },
 }
 
@@ -252,12 +256,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
             "devices": _DEVICE,
             "attributes": subtree,
             "fabric": _FABRIC,
-            "charged": {
-                **fields("nodes"),
-                "by": {**_HOLDING, **fields("deployment", "replica")},
-                "others": {**_HOLDING, **fields("digests")},
-                "givesWay": fields("replica", "deployment", "uid", "created"),
-            },
+            "charged": read_by(Charged),
         },
         "attributes": subtree,
     },
@@ -271,13 +270,7 @@ MODEL_CACHE: Mapping[str, Allowed] = {
 }
 
 _CEL = fields("cel")
-_DEVICE_TOLERATION = fields("key", "operator", "value", "effect", "tolerationSeconds")
-_SUB_REQUEST: Mapping[str, Allowed] = {
-    **fields("name", "count"),
-    "selectors": _CEL,
-    "claimSelectors": _CEL,
-    "tolerations": _DEVICE_TOLERATION,
-}
+_SUB_REQUEST = read_by(SubRequest)
 _CONSTRAINTS = fields("requests", "matchAttribute")
 _ROOM = fields("slots", "maxRank", "capabilities", "overcommit")
 _ENGINE: Mapping[str, Allowed] = {
@@ -294,15 +287,7 @@ _ENGINE: Mapping[str, Allowed] = {
         "template": template,
     },
 }
-_PLACEMENT: Mapping[str, Allowed] = {
-    **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy", "cache"),
-    **fields("priorityClassName"),
-    "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
-    "preferences": {**fields("weight", "cel", "maxCentsPerHour"), "matchLabels": subtree},
-    "disruption": fields("maxUnavailable", "maxSurge"),
-    "rollout": fields("maxUnavailable"),
-    "evacuate": fields("afterSeconds"),
-}
+_PLACEMENT = read_by(PlacementPolicy, matchLabels=subtree)
 
 _REPORT: Mapping[str, Allowed] = {
     **fields("summary", "inputDigest", "decisionDigest", "clustersOmitted"),
@@ -352,7 +337,7 @@ MODEL_REPLICA: Mapping[str, Allowed] = {
                 "deviceRequests": {
                     **fields("name", "deviceClassName", "count"),
                     "selectors": _CEL,
-                    "tolerations": _DEVICE_TOLERATION,
+                    "tolerations": read_by(DeviceToleration),
                 },
                 "deviceConstraints": _CONSTRAINTS,
                 "template": template,
@@ -389,21 +374,7 @@ MODEL_ADAPTER_PLACEMENT: Mapping[str, Allowed] = {
 
 # The input may have no unknown field, so the names of those are kept: the error of a replay names them too.
 SCHEDULER_CONFIG: Mapping[str, Allowed] = {
-    **strict(
-        {
-            **_TYPE,
-            **fields("explain", "overcommit", "coordination", "capacity", "searchBudget", "celVersion"),
-            **fields("scaleSelector"),
-            "priorityClasses": fields("name", "value", "namespaces", "preempts"),
-            "quotas": {
-                **fields("name", "namespaces", "deviceClassName", "cel"),
-                "atMost": fields("nodes", "devices", "replicas", "centsPerHour"),
-                "guaranteed": fields("nodes", "devices", "replicas", "centsPerHour"),
-            },
-            "defaults": {"placement": _PLACEMENT},
-            "ttl": fields("waiting", "pending", "settled"),
-        }
-    ),
+    **strict({**_TYPE, **read_by(SchedulerConfig, matchLabels=subtree)}),
     "metadata": stand_in,
 }
 
