@@ -87,22 +87,12 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR" if debug else "NONE")
     from function.server.settings import CannotStart, Settings  # noqa: PLC0415 - gRPC reads its environment
 
+    reuse_size, record = flags.pop("reuse_size"), flags.pop("record")
     settings = Settings(
-        address=flags["address"],
         certificates=Path(tls_certs_dir) if tls_certs_dir else None,
-        insecure=flags["insecure"],
-        max_receive=flags["max_recv_message_size"],
-        max_concurrency=flags["max_concurrency"],
-        max_waiting=flags["max_waiting"],
-        max_held=flags["max_held_size"],
-        max_connection_age=flags["max_connection_age"],
-        metrics_address=flags["metrics_address"],
-        reuse_size=0 if no_reuse else flags["reuse_size"],
-        ttl_pending=flags["ttl_pending"],
-        ttl_settled=flags["ttl_settled"],
-        ttl_watched=flags["ttl_watched"],
-        grace=flags["grace"],
-        record=Path(flags["record"]) if flags["record"] else None,
+        reuse_size=0 if no_reuse else reuse_size,
+        record=Path(record) if record else None,
+        **flags,
     )
     try:
         code = _serve(settings, _log(debug=debug))

@@ -34,8 +34,8 @@ ANSWERED, FAILED, MALFORMED = "answered", "failed", "malformed"
 """How a call may end."""
 
 
-class CallMetrics(Protocol):
-    """A counter of calls."""
+class CallMetrics:
+    """A counter of calls; this one counts nothing."""
 
     def ended(self, outcome: str) -> None:
         """Count a call by how it ended."""
@@ -45,19 +45,6 @@ class CallMetrics(Protocol):
 
     def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
         """Add what one answer counted."""
-
-
-class NoMetrics:
-    """Counts nothing."""
-
-    def ended(self, outcome: str) -> None:
-        """Leave it."""
-
-    def measured(self, *, seconds: float, received: int, sent: int) -> None:
-        """Leave it."""
-
-    def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
-        """Leave it."""
 
 
 class CallRecorder(Protocol):
@@ -73,7 +60,7 @@ class Function:
 
     log: Any
     run: HandlerRun = dispatch.run
-    metrics: CallMetrics = field(default_factory=NoMetrics)
+    metrics: CallMetrics = field(default_factory=CallMetrics)
     memory: Memory | None = None
     ttl: wire.Ttl = field(default_factory=wire.Ttl)
     recorder: CallRecorder | None = None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from function.boundary.memory import Memory, Session
+from function.runner import CallMetrics
+from function.server.intake import Intake
 
 PREFIX = "fleet_scheduler"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -20,14 +21,6 @@ _BYTES = tuple(4**power * 1000 for power in range(10))  # 1 kB to 262 MB.
 
 REFUSED = "refused"
 """How a call ends that the runner never sees."""
-
-
-class RequestHolder(Protocol):
-    """A holder of requests."""
-
-    @property
-    def held(self) -> int:
-        """How many bytes of them."""
 
 
 class LabelledCounter:
@@ -50,7 +43,7 @@ class LabelledCounter:
             series.inc(number)
 
 
-class Metrics:
+class Metrics(CallMetrics):
     """The metrics of one server, in a registry of their own."""
 
     def __init__(self) -> None:
@@ -93,7 +86,7 @@ class Metrics:
         size = Gauge(f"{PREFIX}_reuse_bytes", "What they are charged, in bytes.", registry=self.registry)
         size.set_function(lambda: memory.bytes)
 
-    def watch_intake(self, intake: RequestHolder) -> None:
+    def watch_intake(self, intake: Intake) -> None:
         """Show how many bytes of requests are held."""
         text = "Bytes of requests received, waiting and worked on, and reserved for those that arrive."
         Gauge(f"{PREFIX}_held_bytes", text, registry=self.registry).set_function(lambda: intake.held)

@@ -207,7 +207,7 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
     # its calls are answered (GOAWAY), lets clients find copies that were added since. Pings find out clients
     # that are gone without a word; clients may ping as often as they like for the same reason.
     options = [
-        ("grpc.max_receive_message_length", settings.max_receive * MEBI),
+        ("grpc.max_receive_message_length", settings.max_recv_message_size * MEBI),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),  # The port is ours alone, or not ours.
         ("grpc.http2.bdp_probe", 0),
@@ -234,7 +234,7 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
     rehearse(type(function)(Silence()).answer)
     collect_seldom()  # Before it is served: the first call would wait for it.
     await server.start()
-    if settings.max_held < 2 * settings.max_receive:
+    if settings.max_held_size < 2 * settings.max_recv_message_size:
         log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")
     reuse_size = 0 if function.memory is None else settings.reuse_bytes // MEBI
     log.info(

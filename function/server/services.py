@@ -109,7 +109,7 @@ class Runner:
         self._room = settings.max_concurrency + settings.max_waiting
         self._jobs: set[Future[bytes]] = set()
         self._collector = Collector(busy=lambda: self.calls > 0)
-        self.intake = Intake(settings.max_held * MEBI, settings.max_receive * MEBI)
+        self.intake = Intake(settings.max_held_size * MEBI, settings.max_recv_message_size * MEBI)
         self.calls = 0
 
     async def run_function(self, _messages: Any, context: Any) -> bytes:
@@ -189,7 +189,7 @@ async def add_health(server: Any, settings: Settings) -> Any:
     servicer: Any = health.aio.HealthServicer()  # type: ignore[attr-defined] # grpcio-health hides it
     for name in ("", *RUNNERS):
         await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
-    intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
+    intake = Intake(0, settings.max_recv_message_size * MEBI, seconds=_CONTROL_SECONDS)
 
     async def read_request(context: Any) -> Any:
         """Read a probe through the intake, so that its bytes count as those of any call."""
@@ -222,7 +222,7 @@ def add_reflection(server: Any, settings: Settings) -> None:
     """Let a client ask what is served; one at a time, and not for ever."""
     names = (*RUNNERS, health.SERVICE_NAME, reflection.SERVICE_NAME)
     servicer: Any = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined] # as above
-    intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
+    intake = Intake(0, settings.max_recv_message_size * MEBI, seconds=_CONTROL_SECONDS)
 
     async def questions(context: Any) -> AsyncIterator[Any]:
         """Yield the questions of a stream, each read through the intake."""

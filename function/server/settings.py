@@ -20,18 +20,18 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Sizes in MB are counted in 1024 x 1024 bytes, times are seconds."""
+    """Sizes in MB are counted in 1024 x 1024 bytes, times are seconds. Fields are called as the flags are."""
 
     address: str = "0.0.0.0:9443"
     certificates: Path | None = None
     insecure: bool = False
-    max_receive: int = 64
+    max_recv_message_size: int = 64
     """MB one request may have."""
     max_concurrency: int = 2
     """Requests worked on at a time. Python runs one at a time anyway: more only share its time."""
     max_waiting: int = 128
     """Requests that may wait for a worker; the next one is refused, and Crossplane tries again."""
-    max_held: int = 512
+    max_held_size: int = 512
     """MB that the requests worked on and waiting may have together. One alone may have more."""
     metrics_address: str | None = None
     reuse_size: int | None = None
