@@ -76,11 +76,12 @@ class EngineMember:
         nodes = mapping(plain.get("worker")).get("nodes")
         self.pods = nodes if self.role == "Worker" and isinstance(nodes, int) else 1
         """Its pods in one copy of the engine."""
-        pod = mapping(mapping(plain.get("template")).get("spec"))
-        self.container: dict[str, Any] = next(iter(mappings(pod.get("containers"))), {})
+        self.pod = mapping(mapping(plain.get("template")).get("spec"))
+        """The spec of its pods."""
+        self.container: dict[str, Any] = next(iter(mappings(self.pod.get("containers"))), {})
         """Its container; empty where there is none."""
-        where = (*path, "template", "spec", "containers", 0)
-        self.field: FieldPath = (*where, "args") if self.container.get("args") else where
+        self.where: FieldPath = (*path, "template", "spec", "containers", 0)
+        self.field: FieldPath = (*self.where, "args") if self.container.get("args") else self.where
         """Where its arguments are written, or its container."""
         stated = mappings(self.container.get("env"))
         self._variables: dict[str, str] = {
@@ -238,7 +239,6 @@ Advisory = tuple["Manifest", str, "FieldPath", str]
 
 DEFAULT_RANK = 16
 """The rank of an adapter, and the largest that an engine takes, where nothing is said."""
-_PORT = re.compile(r"--port(?:[= ](\S+))?")
 
 
 def advisories(manifests: Manifests) -> Iterator[Advisory]:
@@ -267,6 +267,12 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
             yield manifest, "UnknownCluster", ("spec", "clusterName"), message
 
 
+def _meant(name: str, names: Iterable[str]) -> str:
+    """The name that was probably meant, as the end of a message; empty where none is near."""
+    near = nearest(name, names, most=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     """A ModelCache is looked for in the deployment's namespace; without it nothing new is placed."""
     name = mapping(manifest.replica_template.get("modelCacheRef")).get("name")
@@ -274,8 +280,7 @@ def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     if not caches or not isinstance(name, str) or (manifest.namespace, name) in identities:
         return
     elsewhere = [cache.namespace for cache in caches if cache.name == name]
-    near = nearest(name, [cache.name for cache in caches if cache.namespace == manifest.namespace], most=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    meant = _meant(name, [cache.name for cache in caches if cache.namespace == manifest.namespace])
     where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
     message = f'no ModelCache "{name}" in namespace {manifest.namespace} in the files{where}'
     yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
@@ -333,27 +338,18 @@ def _containers(manifest: Manifest) -> Iterator[Advisory]:
 
     Of the first a replica composes nothing, of the second no pod serves (docs/workloads.md).
     """
-    for at, engine in enumerate(mappings(manifest.replica_template.get("engines"))):
-        for number, member in enumerate(mappings(engine.get("members"))):
-            pod = mapping(mapping(member.get("template")).get("spec"))
-            names = [str(volume.get("name")) for volume in mappings(pod.get("volumes"))]
-            leads = engine.get("phase") == "Decode" and member.get("role") != "Worker"
-            for place, container in enumerate(mappings(pod.get("containers"))):
-                steps = ("engines", at, "members", number, "template", "spec", "containers", place)
-                words = [container.get(field) for field in ("command", "args")]
-                command = " ".join(str(word) for part in words if isinstance(part, list) for word in part)
-                ports = _PORT.findall(command)
-                if leads and (not ports or str(PORT) in ports):
-                    message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
-                    yield manifest, "DecodePort", (*SPEC, *steps), message
-                for index, mount in enumerate(mappings(container.get("volumeMounts"))):
-                    name = str(mount.get("name"))
-                    if name not in names:
-                        near = nearest(name, names, most=1)
-                        meant = f"; did you mean {near[0]}?" if near else ""
-                        message = f'no volume "{name}" in the template{meant}'
-                        path = (*SPEC, *steps, "volumeMounts", index, "name")
-                        yield manifest, "UnknownVolume", path, message
+    for path, engine in _engines(manifest):
+        for member in _members(path, engine):
+            leads = engine.get("phase") == "Decode" and member.role != "Worker"
+            if leads and member.container and member.flag(("--port",)) in ("", str(PORT)):
+                message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
+                yield manifest, "DecodePort", member.where, message
+            names = [str(volume.get("name")) for volume in mappings(member.pod.get("volumes"))]
+            for index, mount in enumerate(mappings(member.container.get("volumeMounts"))):
+                name = str(mount.get("name"))
+                if name not in names:
+                    message = f'no volume "{name}" in the template{_meant(name, names)}'
+                    yield manifest, "UnknownVolume", (*member.where, "volumeMounts", index, "name"), message
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:
@@ -364,8 +360,7 @@ def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]
     field = ("spec", "base", "deploymentName")
     bases = [one for one in deployments if one.identity == (manifest.namespace, name)]
     if not bases:
-        near = nearest(name, [one.name for one in deployments if one.namespace == manifest.namespace], most=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = _meant(name, [one.name for one in deployments if one.namespace == manifest.namespace])
         message = f'no ModelDeployment "{name}" in namespace {manifest.namespace} in the files{meant}'
         yield manifest, "UnknownBase", field, message
         return
@@ -379,20 +374,10 @@ def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]
     if rank > least:
         message = f"rank {rank}, and {name} takes adapters up to rank {least}: set adapters.maxRank there"
         yield manifest, "NeverPlaced", ("spec", "rank") if "rank" in manifest.spec else field, message
-    for engine in engines:
-        for member in mappings(engine.get("members")):
-            pod = mapping(mapping(member.get("template")).get("spec"))
-            for container in mappings(pod.get("containers")):
-                words = [
-                    word
-                    for key in ("command", "args")
-                    for text in (container.get(key) or ())
-                    if isinstance(text, str)
-                    for word in text.split()
-                ]
-                if manifest.name in _served_names(words):
-                    message = f"{name} serves its base model by this name, and requests would reach that"
-                    yield manifest, "NameTaken", ("metadata", "name"), message
+    for path, engine in _engines(bases[0]):
+        if any(manifest.name in _served_names(member.words) for member in _members(path, engine)):
+            message = f"{name} serves its base model by this name, and requests would reach that"
+            yield manifest, "NameTaken", ("metadata", "name"), message
 
 
 def _served_names(words: list[str]) -> list[str]:
