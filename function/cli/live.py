@@ -17,6 +17,7 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -211,11 +212,8 @@ class ControlPlane:
         configuration.retries = urllib3.Retry(
             ATTEMPTS, connect=0, read=0, redirect=0, other=0, status_forcelist=BUSY, backoff_factor=0.5
         )
-        client = kubernetes.client.ApiClient(configuration)
-        self._api, self._core = (
-            kubernetes.client.CustomObjectsApi(client),
-            kubernetes.client.CoreV1Api(client),
-        )
+        self._library, self._client = kubernetes.client, kubernetes.client.ApiClient(configuration)
+        self._api = kubernetes.client.CustomObjectsApi(self._client)
         self._failures = (
             kubernetes.client.ApiException,
             kubernetes.config.ConfigException,
@@ -224,6 +222,11 @@ class ControlPlane:
         )
         self._timeout = (min(CONNECT_SECONDS, target.seconds), target.seconds)
         self._where = f"{self.title} ({configuration.host})"
+
+    @cached_property
+    def _core(self) -> Any:
+        """The API of the core group. Its models take half a second to import, and few verbs list there."""
+        return self._library.CoreV1Api(self._client)
 
     def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject]:
         """List a kind, in all namespaces or in one, each with apiVersion and kind; [] where it is not served.
