@@ -96,6 +96,15 @@ def test_a_new_template_is_named_after_replica_engine_and_role() -> None:
     assert len(named) == len(set(named)) == 2 * 2 * 2 * 2
 
 
+def test_a_claim_is_ready_once_it_is_on_the_cluster_itself() -> None:
+    """Beside others that are there a new one is not, and its pods wait for it."""
+    scene = Scene(replica(engine("main")))
+    observed = applied(run(scene))
+    answer = run(scene.edited(engines=[engine("main"), engine("more")]).but(observed=observed))
+    assert answer.desired.keys() - answer.ready == {"resource-claim-more-standalone", "model-serving-more"}
+    assert run(scene.but(observed={FIRST: observed[FIRST]})).ready == {FIRST}
+
+
 def test_every_part_of_a_claim_is_in_its_template() -> None:
     tolerated = {"key": "health", "operator": "Equal", "value": "poor", "effect": "NoExecute"}
     requests = [

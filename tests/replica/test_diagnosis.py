@@ -5,8 +5,24 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from function.boundary import Requirement
 from function.replica.compose import POLL_INTERVAL
-from tests.replica.build import PROVIDER_CONFIG, Scene, config, engine, gang, replica, run
+from function.replica.snapshot import declared
+from tests.replica.build import (
+    API,
+    CLUSTER,
+    NAMESPACE,
+    PROVIDER_CONFIG,
+    REPLICA,
+    Scene,
+    config,
+    engine,
+    gang,
+    replica,
+    run,
+)
 from tests.replica.provider import applied
 
 if TYPE_CHECKING:
@@ -89,3 +105,47 @@ def test_the_gates_that_hold_a_pod_are_named() -> None:
     answer = run(scene.but(more={"pods-a": [pod]}))
     wanted = (False, "Unschedulable", f"{blocked}: kueue.x-k8s.io/admission, quota")
     assert answer.conditions["ModelReady"] == answer.conditions["PodsScheduled"] == wanted
+
+
+COMPOSITE = replica(engine("a") | {"adapters": {"slots": 2, "maxRank": 8}}, gang("b"))
+ASKING = Scene(COMPOSITE, input=config(diagnose="Pods"), more={"adapters": []})
+ASKING = ASKING.but(observed=applied(run(ASKING), "started"))
+NAMELESS = {**ASKING.observed["pods-a"], "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "scene", "names"),
+    [
+        ("whatever was delivered", ASKING.but(cluster=None), ["cluster", "adapters", "pods-a", "pods-b"]),
+        ("no cluster is named", ASKING.edited(clusterName=""), ["adapters", "pods-a", "pods-b"]),
+        ("no engine has room", ASKING.but(replica=replica()), ["cluster", "pods-a", "pods-b"]),
+        ("nobody asked for pods", ASKING.but(input=None), ["cluster", "adapters"]),
+        ("nothing is observed", ASKING.but(observed={}), ["cluster", "adapters"]),
+        (
+            "members are found by the name of a collection, and only of one",
+            ASKING.but(observed={"pods-a": NAMELESS, "pods-b": ASKING.observed["model-serving-b"]}),
+            ["cluster", "adapters"],
+        ),
+        (
+            "under the key of something else no collection stands",
+            ASKING.but(observed={"epp": ASKING.observed["pods-a"]}),
+            ["cluster", "adapters"],
+        ),
+    ],
+)
+def test_all_that_a_replica_stands_on_is_asked_for(reason: str, scene: Scene, names: list[str]) -> None:
+    """Pods change too often to wake anybody; the others are watched."""
+    wanted = {
+        "cluster": Requirement("cluster", API, "InferenceCluster", match_name=CLUSTER),
+        "adapters": Requirement(
+            *("adapters", API, "ModelAdapterPlacement", None, NAMESPACE),
+            match_labels=(("modelplane.ai/replica", REPLICA),),
+        ),
+    }
+    for key in ("pods-a", "pods-b"):
+        label = ("kubernetes.crossplane.io/owned-by-collection", f"observed-{key}")
+        of_provider = ("kubernetes.m.crossplane.io/v1alpha1", "Object", None, NAMESPACE)
+        wanted[key] = Requirement(key, *of_provider, match_labels=(label,))
+    asked = declared(scene.asked.request())
+    assert asked == tuple(wanted[name] for name in names), reason
+    assert [one.watched for one in asked] == [not name.startswith("pods-") for name in names], reason

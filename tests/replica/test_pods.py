@@ -89,8 +89,13 @@ PORTS = [
     ("joined", ("--port=9000",), 9000),
     ("apart", ("--port", "9000"), 9000),
     ("the last one counts", ("--port=9000", "--port=9001"), 9001),
+    ("the lowest", ("--port=1",), 1),
+    ("the highest", ("--port=65535",), 65535),
     ("no number", ("--port=http",), 8001),
-    ("no port", ("--port=70000",), 8001),
+    ("a digit, and no number", ("--port=²",), 8001),
+    ("below the lowest", ("--port=0",), 8001),
+    ("above the highest", ("--port=65536",), 8001),
+    ("longer than the highest", ("--port=008001",), 8001),
     ("nothing behind it", ("--port",), 8001),
 ]
 
@@ -138,10 +143,11 @@ def test_nodes_of_a_pool_are_found_by_the_labels_that_it_declares() -> None:
         "nodeSelector": {"cloud.google.com/gke-nodepool": "a3"},
         "tolerations": [toleration],
     }
+    gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    gke["tolerations"] = [gpu, toleration]
     for template in templates(GANG.but(cluster=cluster(gke))).values():
         assert template["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "a3"}
-        assert template["spec"]["tolerations"][-1] == toleration
-        assert len(template["spec"]["tolerations"]) == 2
+        assert template["spec"]["tolerations"] == [gpu, toleration], "the GPU's stands there once"
 
 
 def test_every_pod_is_stamped_for_the_scheduler_of_its_cluster() -> None:
