@@ -57,6 +57,24 @@ def lists(answer: Any, file: str = "main.yaml") -> dict[str, Any]:
     return content
 
 
+def test_until_the_adapters_are_delivered_everything_stays() -> None:
+    """A list without those that are placed would take them from pods that serve them."""
+    before = scene(placement("a"))
+    settled = before.but(observed=applied(run(before)))
+    answer = run(settled.but(more={}))
+    text = "Waiting for the adapters that are placed here; everything running is kept"
+    assert answer.conditions["ModelAccepted"] == (False, "WaitingForAdapters", text)
+    assert {key: made["spec"] for key, made in answer.desired.items()} == {
+        key: made["spec"] for key, made in settled.observed.items()
+    }
+
+
+def test_adapters_that_nobody_asked_for_change_nothing() -> None:
+    plain = Scene(replica())
+    plain = plain.but(observed=applied(run(plain)))
+    assert run(plain.but(more={"adapters": [placement("a")]})).same(run(plain))
+
+
 def test_a_serving_pod_gets_flags_a_loader_and_the_list_as_a_volume() -> None:
     answer = run(scene(placement("support")))
     spec = pod(answer)
