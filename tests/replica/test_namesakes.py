@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from function.api.names import BASE_LENGTH
+from function.boundary import Requirement
+from function.replica.snapshot import declared
 from tests.replica.build import API, CLUSTER, NAMESPACE, REPLICA, Scene, config, manifests, replica, run
 from tests.replica.provider import applied
 from tests.support import scale
@@ -287,7 +290,32 @@ def test_no_two_that_are_composed_write_to_one_volume(seed: int) -> None:
     assert {claim: pairs for claim, pairs in mounts.items() if len(pairs) > 1} == {}
 
 
-def test_a_deployments_name_that_is_cut_is_looked_for_among_all_of_its_cluster() -> None:
-    long = existing(labels={**LABELS, "modelplane.ai/deployment": "d" * 58})
-    asked = next(one for one in run(Scene(long, input=REFUSE)).requirements if one["name"] == "namesakes")
-    assert asked["matchLabels"] == {"modelplane.ai/cluster": CLUSTER}
+@pytest.mark.parametrize(("length", "is_whole"), [(BASE_LENGTH, True), (BASE_LENGTH + 1, False)])
+def test_a_deployments_name_that_is_cut_is_looked_for_among_all_of_its_cluster(
+    length: int, *, is_whole: bool
+) -> None:
+    """Among all of them it is read and not watched: each of their writes would wake it."""
+    labels = {**LABELS, "modelplane.ai/deployment": "d" * length}
+    _, asked = declared(Scene(existing(labels=labels), input=REFUSE).asked.request())
+    by = labels if is_whole else {"modelplane.ai/cluster": CLUSTER}
+    assert asked == Requirement("namesakes", API, "ModelReplica", match_labels=tuple(sorted(by.items())))
+    assert asked.watched is is_whole
+
+
+SPELLINGS = [
+    ("no cache", "team", "", []),
+    ("no other spelling", "team", "weights", []),
+    ("by name", "team", "a-b", [("caches-0", "a-b", "team"), ("caches-1", "b", "team-a")]),
+    ("no namespace has such a name", "team", "a.b-c", []),
+    ("too long to be whole: all of them", "team", f"a-{LONG}", [("caches", None, None)]),
+]
+
+
+@pytest.mark.parametrize(("reason", "namespace", "name", "expected"), SPELLINGS)
+def test_every_cache_whose_volume_could_be_ours_is_asked_for(
+    reason: str, namespace: str, name: str, expected: list[tuple[str, str | None, str | None]]
+) -> None:
+    made = replica(name="chat-1a2b3", namespace=namespace, cache=name)
+    made["metadata"]["labels"] = dict(LABELS)
+    asked = declared(Scene(made, input=REFUSE).asked.request())[2:]
+    assert asked == tuple(Requirement(key, API, "ModelCache", *place) for key, *place in expected), reason

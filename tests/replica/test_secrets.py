@@ -68,8 +68,9 @@ def test_every_secret_that_any_member_refers_to_is_mirrored_once() -> None:
     answer = run(Scene(replica(*engines), input=config(secrets="Mirror", budget=True)))
     mirrors = {f"secret-{kind}-{at}" for kind in ("env", "pull", "volume") for at in (1, 2)}
     assert answer.desired.keys() == run(Scene(replica(*engines))).desired.keys() | mirrors | {"budget-b"}
+    on = {made["spec"]["providerConfigRef"]["name"] for made in answer.desired.values()}
+    assert on == {PROVIDER_CONFIG}
     for key in mirrors:
-        assert answer.desired[key]["spec"]["providerConfigRef"]["name"] == PROVIDER_CONFIG
         manifest = answer.desired[key]["spec"]["forProvider"]["manifest"]
         name = names.secret_name(REPLICA, key.removeprefix("secret-"))
         metadata = {"name": name, "namespace": "default"}
