@@ -185,7 +185,8 @@ def test_while_providers_fail_what_was_known_of_a_rollout_stands(
     scene = Scene(made, cluster(stack=stack))
     observed = applied(run(scene))
     unsynced(observed)
-    answer = run(scene.but(observed=observed, cluster=None if doubted else scene.cluster))
+    asked = scene.but(observed=observed, cluster=None if doubted else scene.cluster)
+    answer = run(asked, level="wire")
     assert answer.reason("ModelUpdated") == expected
 
 

@@ -360,6 +360,39 @@ def test_an_edit_of_labels_rolls_a_gang_and_is_refused_of_single_pods() -> None:
     assert refused.desired[SERVICE]["spec"] == observed[SERVICE]["spec"], "what runs goes on"
 
 
+def of_two(p: Plain, d: Plain, queue: str = "q") -> Scene:
+    """Return a replica of two engines of single pods with these labels, on a cluster that adds one."""
+    made = serving(
+        replica(engine("p", phase="Prefill"), engine("d", phase="Decode"), mode="PrefillDecode", cache="w")
+    )
+    for one, labels in zip(made["spec"]["engines"], (p, d), strict=True):
+        one["members"][0]["template"]["metadata"] = {"labels": labels}
+    scheduling = {"labels": {"queue": queue}}
+    return Scene(made, cluster(stack="KServe", kserve={"apiVersion": "v1alpha2"}, scheduling=scheduling))
+
+
+A, B = {"team": "a"}, {"team": "b"}
+FOR_LIFE = [
+    ("nothing changes", of_two(A, B), ""),
+    ("of the one that prefills", of_two(B, B), "engine p: the label team"),
+    ("of the one that decodes", of_two(A, A), "engine d: the label team"),
+    ("one is added", of_two({**A, "more": "x"}, B), "engine p: the label more"),
+    ("one is taken away", of_two(A, {}), "engine d: the label team"),
+    ("of the cluster", of_two(A, B, "other"), "engine p: the label queue"),
+]
+
+
+@pytest.mark.parametrize(("reason", "scene", "said"), FOR_LIFE, ids=[case[0] for case in FOR_LIFE])
+def test_labels_of_single_pods_are_for_life(reason: str, scene: Scene, said: str) -> None:
+    """The Deployment of each engine selects by its own, and by those of the cluster."""
+    observed = applied(run(of_two(A, B)))
+    answer = run(scene.but(observed=observed))
+    assert answer.desired[SERVICE]["spec"] == observed[SERVICE]["spec"], reason
+    text = f"KServe: {said} of single pods is for life; everything running is kept"
+    wanted = (False, "StackCannotExpress", text) if said else (True, "Accepted", "")
+    assert answer.conditions["ModelAccepted"] == wanted, reason
+
+
 @pytest.mark.parametrize("number", range(BATCHES))
 def test_every_service_in_v1alpha2_runs_what_is_wanted(number: int) -> None:
     """Valid against the schema of v1alpha1, but for labels and annotations, which that one does not have."""

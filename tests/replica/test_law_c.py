@@ -510,6 +510,13 @@ def test_switching_the_serving_mode_composes_the_new_routing_first() -> None:
     assert "model-serving-main" not in second.desired
 
 
+def test_of_bytes_all_is_read_that_an_answer_stands_on() -> None:
+    """Only those fields of an object are decoded that are asked for: the answer is that of the whole."""
+    for seed in range(12):
+        _, scene = running(seed)
+        assert run(scene, level="wire").desired == run(scene).desired, seed
+
+
 def test_the_answer_is_the_same_bytes_every_time() -> None:
     for seed in range(20):
         scene = generate.scene(seed)
