@@ -421,11 +421,12 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
 def _earlier_cache(request: Request, required: Iterable[Requirement]) -> str:
     """Return the ModelCache, as `namespace/name`, whose volume ours would be, "" for none.
 
-    The one that was created first has it. One that does not exist comes after all that do.
+    `required`: what was delivered. The one that was created first has it. One that does not exist comes after
+    all that do.
     """
     caches: dict[NamespacedName, tuple[str, str]] = {}
     for requirement in required:
-        documents = () if requirement.name == NAMESAKES else request.required.get(requirement.name, ())
+        documents = () if requirement.name == NAMESAKES else request.required[requirement.name]
         for document in documents:
             cache = _namesake(document)
             caches[cache.standing[1], str(cache.place[0] or "")] = cache.standing

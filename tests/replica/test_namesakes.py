@@ -93,7 +93,11 @@ def test_who_came_first_has_the_name(case: Case, level: str) -> None:
     assert bool(answer.desired) == (case.accepted == "Deploying")
     if case.accepted == "NameTaken":
         holder = case.others[0]["metadata"]["namespace"]
-        assert f"{holder}/{REPLICA} came first on {CLUSTER}" in answer.conditions["ModelAccepted"][2]
+        assert answer.conditions["ModelAccepted"][2] == (
+            f"ModelReplica {holder}/{REPLICA} came first on {CLUSTER}, and in the namespace default the pods"
+            " of both would have the same names: delete this ModelReplica, and its deployment places one of"
+            " another name; what is on the cluster is left to the other, nothing new is composed"
+        )
         assert answer.unready
 
 
@@ -114,7 +118,11 @@ def test_without_both_labels_nothing_is_asked_for(labels: Plain) -> None:
 
 def test_until_they_are_delivered_nothing_new_is_composed() -> None:
     answer = run(Scene(existing(), input=REFUSE))
-    assert answer.reason("ModelAccepted") == "WaitingForCluster"
+    text = (
+        f"Waiting for the ModelReplicas that may have its names on {CLUSTER}; everything running is kept,"
+        " nothing new is composed"
+    )
+    assert answer.conditions["ModelAccepted"] == (False, "WaitingForCluster", text)
     assert not answer.desired
 
 
@@ -261,6 +269,18 @@ def test_two_caches_never_share_a_volume(case: Mounted, level: str) -> None:
     assert {key: made["spec"] for key, made in kept.desired.items() if made["kind"] == "Object"} == {
         key: made["spec"] for key, made in running.observed.items()
     } or case.asked != REFUSE
+
+
+@pytest.mark.parametrize(("reason", "taken"), [("a replica is no cache", False), ("it came first", True)])
+def test_of_a_replica_made_by_hand_the_volume_is_judged_too(reason: str, *, taken: bool) -> None:
+    """Nothing says which its namesakes are, and its cache has other spellings as any other has."""
+    scene = mounting("team", "a-weights", *((cache("team-a", "weights"),) if taken else ()))
+    replicas = [existing("team-a", name="weights")]
+    for labels, more in (({}, {}), (LABELS, {"namesakes": replicas})):
+        made = scene.replica | {"metadata": {**scene.replica["metadata"], "labels": labels}}
+        delivered = {key: documents for key, documents in scene.more.items() if key != "namesakes"} | more
+        answer = run(scene.but(replica=made, more=delivered))
+        assert answer.reason("ModelAccepted") == ("NameTaken" if taken else "Deploying"), reason
 
 
 def test_a_cache_without_another_spelling_is_not_looked_up() -> None:
