@@ -329,11 +329,15 @@ Costs: TypeAlias = "Mapping[object, Cost]"
 """Costs by parse function."""
 
 
-class Reuse(Protocol):
-    """A memory of parsed documents. It may forget anything at any time and never changes an answer."""
+class Reuse:
+    """A memory of parsed documents. It may forget anything at any time and never changes an answer.
+
+    This one remembers nothing.
+    """
 
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Return `parse(document)`, perhaps from an earlier call with an equal identity."""
+        return parse(document)
 
     def digest(self) -> bytes | None:
         """Digest everything parsed so far in this call, in whatever order: equal digests decide the same.
@@ -343,12 +347,4 @@ class Reuse(Protocol):
         return None
 
 
-class NoReuse(Reuse):
-    """Remembers nothing."""
-
-    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
-        """Parse, every time."""
-        return parse(document)
-
-
-NO_REUSE = NoReuse()
+NO_REUSE = Reuse()

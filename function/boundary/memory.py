@@ -28,7 +28,7 @@ from operator import eq
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from function.boundary import Cost, Costs, Document, Part
+from function.boundary import Cost, Costs, Document, Part, Reuse
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -189,7 +189,7 @@ class Memory:
                 self._forget(first)
 
 
-class Session:
+class Session(Reuse):
     """One call's view of the memory, which counts what it parsed and what it reused. For one thread.
 
     `memory` None remembers nothing, and still counts.
