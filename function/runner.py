@@ -30,8 +30,8 @@ from function.fail_static import internal_error
 _CHAIN = 10  # Causes of an exception to name; they can go round in circles.
 _FRAMES = 30
 
-ANSWERED, FAILED, MALFORMED = "answered", "failed", "malformed"
-"""How a call may end."""
+ANSWERED, FAILED, MALFORMED, REFUSED = "answered", "failed", "malformed", "refused"
+"""How a call may end. One that is refused never comes here."""
 
 
 class CallMetrics:

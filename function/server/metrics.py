@@ -19,9 +19,6 @@ PREFIX = "fleet_scheduler"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _BYTES = tuple(4**power * 1000 for power in range(10))  # 1 kB to 262 MB.
 
-REFUSED = "refused"
-"""How a call ends that the runner never sees."""
-
 
 class LabelledCounter:
     """A counter with one label. It holds the series of each value, which the library looks up anew each time.

@@ -28,9 +28,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 from function import wire
 from function.boundary import Response
 from function.recording import Recording, dumped, redacted_request, redacted_response
-from function.runner import Function
+from function.runner import REFUSED, CallMetrics, Function
 from function.server.intake import Collector, Intake, Message
-from function.server.metrics import REFUSED, Metrics
 from function.server.settings import MEBI, Settings
 from function.wire import Ttl
 
@@ -102,7 +101,7 @@ class Runner:
     only then it is up to us when the message is received (see `intake`).
     """
 
-    def __init__(self, function: Function, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, function: Function, settings: Settings, metrics: CallMetrics) -> None:
         """Start no thread yet."""
         self._function, self._metrics = function, metrics
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
