@@ -157,11 +157,18 @@ def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fau
     assert fault in message
 
 
-def test_an_edit_that_grows_a_replica_waits_while_the_charge_is_not_known() -> None:
+@pytest.mark.parametrize(
+    ("pool", "doubt"),
+    [
+        (build.pool("p", 4), ""),
+        ({"name": "p", "nodes": 4}, "pool p does not publish its devices; "),
+    ],
+)
+def test_an_edit_that_grows_a_replica_waits_while_the_charge_is_not_known(pool: Plain, doubt: str) -> None:
     own_replicas = on("a", chat(copies=1), ready=True)
-    answer = answered(
-        chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own_replicas
-    )
+    answer = answered(chat(copies=2), [build.cluster("a", [pool]), cluster("b", 4)], own_replicas)
+    unknown = "cluster a does not publish what is charged to it"
+    assert [kept.doubt for kept in answer.decision.kept] == [f"{doubt}{unknown}"]
     assert placed(answer) == ["replica-a-0"], "it is neither replaced nor grown"
     assert answer.desired["replica-a-0"]["spec"]["engines"][0]["copies"] == 1
     assert "edits are withheld until cluster a publishes what is charged to it" in said(answer)[1]

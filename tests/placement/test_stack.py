@@ -202,4 +202,5 @@ def test_a_gang_of_another_size_stays_until_there_is_a_place() -> None:
     answer = Case("no place", [cluster], resized(4), ["a"], running=[running]).check()
     [kept] = answer.replicas.values()
     assert kept["spec"] == running["spec"]
+    assert [held.detail for held in answer.decision.kept] == ["engine main: 4 workers instead of 3"]
     assert "the stack of its cluster cannot change the size of a gang" in str(answer.conditions)

@@ -333,6 +333,13 @@ def test_what_befalls_a_cluster_takes_only_what_is_sure_to_run_there(
     assert [replica.own_replica.key for replica in decision.kept] == ["replica-a-0"] * left, reason
 
 
+def test_one_whose_alternative_is_gone_has_another_shape() -> None:
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    own_replica["metadata"]["labels"]["modelplane.ai/alternative"] = "gone"
+    [replica] = decide(World(ask(), closed(), [own_replica], build.observed(own_replica))).kept
+    assert replica.mismatch is Mismatch.ShapeChanged
+
+
 def test_growth_waits_for_the_fleet() -> None:
     """Its own cluster is read by name; what others take of it is not told."""
     own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)

@@ -91,6 +91,22 @@ def test_one_engine_grows_by_what_another_shrinks(
     assert kept.detail == detail, reason
 
 
+@pytest.mark.parametrize(("nodes", "mismatch"), [(3, None), (2, Mismatch.CostGrew)])
+def test_pods_that_may_share_no_node_grow_by_a_node_each(nodes: int, mismatch: Mismatch | None) -> None:
+    """Though the devices of two nodes would do: a quarter of a node for each of three."""
+    quarter = build.member(devices=[build.request("gpu", 2)])
+    was, now = (ask(engines=[build.engine("main", [quarter], copies=copies)]) for copies in (2, 3))
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    fleet = [one("a", nodes, accounting="Device", taints=[build.taint("x")])]
+    fleet[0]["spec"]["nodePools"][0]["acrossNodes"] = "Required"
+    [kept] = decide(World(now, fleet, [own_replica], build.observed(own_replica))).kept
+    assert kept.mismatch is mismatch
+    grown = [
+        (copies.gang[0].number, copies.number) for demand in kept.growth.values() for copies in demand.gangs
+    ]
+    assert grown == ([] if mismatch else [(2, -1), (3, 1)]), "one gang in place of another"
+
+
 def test_two_that_grow_share_what_is_free() -> None:
     """The first in the order of cluster and index has it."""
     was, now = ask(2, engines=gang(1)), ask(2, engines=gang(2))

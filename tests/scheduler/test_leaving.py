@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.reasons import Reason
 from function.scheduler.disruption import Leaving
 from tests.support import build
 from tests.support.cases import ask, clusters, pools_of, sized
@@ -321,7 +322,8 @@ def test_one_whose_key_cannot_be_read_keeps_nobody_from_being_scaled_down() -> N
 def test_what_is_withheld_is_given_back() -> None:
     """Below minReplicas nothing new is placed: nodes and counts are as if it had not been tried."""
     decision = decide(World(ask(4, least=3), clusters(a=2)))
-    assert (decision.placed, decision.withheld) == ((), 2)
+    assert (decision.placed, decision.withheld, decision.matched) == ((), 2, 1)
+    assert decision.survey()["a"].reason is Reason.InsufficientNodes, "as it was with the two placed"
     assert decision.ledger.capacity("a", "p0").free_nodes == 2
     assert decision.placer is not None
     assert decision.ledger.counts["a"] == 0
