@@ -137,6 +137,11 @@ def declared_clusters() -> Iterator[Case]:
     }
     inventory = [slices.resource_slice(f"n{at}", slices.devices(slices.H200, 8)) for at in range(5_000)]
     racks = [slices.resource_slice(f"n{at}", slices.devices(wide, 128)) for at in range(100)]
+    kinds = [[{"attributes": {"type": {"string": f"{at}-{on}"}}} for on in range(8)] for at in range(3_000)]
+    odd = [
+        slices.resource_slice(f"n{at}", [{"name": f"d{on}", **one} for on, one in enumerate(of_node)])
+        for at, of_node in enumerate(kinds)
+    ]
     rules = []
     for at in range(STRANGERS):
         selector = {"driver": "gpu.nvidia.com", "pool": f"n{at % 500}"}
@@ -148,6 +153,7 @@ def declared_clusters() -> Iterator[Case]:
         ("16 tolerations, 5,000 nodes of 16 taints", tolerant, 1, {NODES: tainted, SLICES: inventory}),
         ("100 nodes of 128 devices, 16 entries", pools, 16, {NODES: nodes[:100], SLICES: racks}),
         ("3,000 taint rules on 500 nodes", pools, 1, {**few, TAINT_RULES: rules}),
+        ("3,000 nodes, no 2 devices of a kind, 16 entries", pools, 16, {NODES: nodes[:3_000], SLICES: odd}),
     ):
         call = looked_at(of, entries, looked)
         yield Case.of("InferenceCluster", what, call.composite, call, usual)
@@ -161,6 +167,15 @@ def declared_clusters() -> Iterator[Case]:
         call = looked_at([pools[0] | {"nodeCount": rest}], 1, {}, [*lower, *higher])
         what = f"{number:,} replicas of {nodes:,} nodes that preempt, {rest:,} that may give way"
         yield Case.of("InferenceCluster", what, call.composite, call, usual)
+    asked = [build.request(f"r{at}", 1) for at in range(16)]
+    engines = [build.engine(f"e{at}", [build.member("Standalone", asked)]) for at in range(8)]
+    wide = [
+        preempting.running(preempting.of(f"d{at}", None, engines=engines), "east", at) for at in range(800)
+    ]
+    for accounting in ("Node", "Device"):
+        call = looked_at([pools[0] | {"accounting": accounting}], 16, {}, wide)
+        what = f"800 replicas of 128 requests, {accounting} accounting"
+        yield Case.of("InferenceCluster", what, wide[0], call, usual)
 
 
 def looked_at(
