@@ -458,11 +458,20 @@ def kind_of(device: PublishedDevice) -> tuple[str, ...]:
     return tuple([string(mapping(_value(published, driver, kind)).get("string")) for kind in KINDS])
 
 
+def kind_wanted(entry: JsonObject) -> tuple[str, ...]:
+    """Return of what kind the devices of an entry are, as `kind_of`; empty texts where any will do."""
+    attributes = mapping(entry.get("attributes"))
+    return tuple([string(mapping(attributes.get(kind)).get("string")) for kind in KINDS])
+
+
 def type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
     """Tell if a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
-    attributes = mapping(entry.get("attributes"))
-    for kind, has in zip(KINDS, kind_of(device), strict=True):
-        wants = mapping(attributes[kind]).get("string") if kind in attributes else None
+    return kinds_fit(kind_wanted(entry), kind_of(device))
+
+
+def kinds_fit(wanted: tuple[str, ...], kind: tuple[str, ...]) -> bool:
+    """Tell if devices of a kind can be of another: what either does not say stands against nothing."""
+    for wants, has in zip(wanted, kind, strict=True):  # noqa: SIM110 - a generator takes twice as long
         if wants and has and wants != has:
             return False
     return True

@@ -435,18 +435,21 @@ def _tainted(
 ) -> tuple[tuple[str, tuple[Taint, ...]], ...]:
     """Return the entries all of whose devices have a taint that the class does not state, on every node."""
     inventories = [inventory.by_node[node] for node in nodes if node in inventory.by_node]
+    # By driver and kind, and not for every entry anew: the taints that all its devices have.
+    of_kinds: dict[str, dict[tuple[str, ...], set[Taint]]] = defaultdict(dict)
+    for driver, devices in (item for has in inventories for item in has.by_driver.items()):
+        kinds = of_kinds[driver]
+        for device, _ in devices:
+            kind = drift.kind_of(device)
+            kinds[kind] = kinds.get(kind, {*device.taints}).intersection(device.taints)
     tainted = []
     for entry in entries:
         driver = string(entry.get("driver"))
         if driver in inventory.elsewhere or any(driver in has.unknown for has in inventories):
             continue  # A device that is not seen may be without the taint.
-        devices = [
-            set(device.taints)
-            for has in inventories
-            for device, _ in has.by_driver.get(driver, ())
-            if drift.type_fits(entry, device)
-        ]
-        common = set.intersection(*devices) - set(drift.taints_of(entry)) if devices else set()
+        wanted, kinds = drift.kind_wanted(entry), of_kinds.get(driver, {})
+        shared = [taints for kind, taints in kinds.items() if drift.kinds_fit(wanted, kind)]
+        common = set.intersection(*shared) - set(drift.taints_of(entry)) if shared else set()
         stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(drift.taints_of(entry))])
         if stated:
             tainted.append((string(entry.get("name")), stated))
