@@ -101,7 +101,7 @@ class Day:
         self.calls = random.Random(f"calls {self.seed}")
         self.copies = [fresh_copy().answer for _ in range(self.calls.choice((1, 2, 2, 3)))]
         self.plane = ControlPlane(
-            shipped(self.OURS, self.ask),
+            shipped(self.OURS, self.ask, self.inputs()),
             draw.choice(VERSIONS),
             draw.choice(QUEUES),
             elsewhere=self.ELSEWHERE,
@@ -117,6 +117,14 @@ class Day:
         for number in range(draw.choice((2, 3, 4))):
             self.create(deployment_name(number))
         self.plane.after(LOOK, self.look)
+
+    def inputs(self) -> dict[str, Plain]:
+        """Return what the inputs of the shipped Compositions have besides, by kind."""
+        return {}
+
+    def happenings(self) -> tuple[Callable[[Any], None], ...]:
+        """Return what may happen in such a day."""
+        return HAPPENINGS
 
     def ask(self, content: bytes) -> bytes:
         """Ask one of the copies of the function, as a Service does. Raises Away."""
@@ -208,16 +216,25 @@ class Day:
         """Return the engine of a deployment: a copy on a node."""
         return build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
 
-    def create(self, name: Name) -> None:
-        """Create a deployment."""
+    def wish(self, name: Name) -> Plain:
+        """Return a deployment as somebody may want it."""
         plain = build.deployment(
             name.name, self.draw.choice((1, 2, 2, 3)), [self.engine()], namespace=name.namespace
         )
         plain["spec"]["placement"] = dict(self.draw.choice(POLICIES))
         for given in ("uid", "creationTimestamp", "generation"):
             plain["metadata"].pop(given, None)
-        self.wishes[name] = plain
+        return plain
+
+    def create(self, name: Name) -> None:
+        """Create a deployment."""
+        self.wishes[name] = self.wish(name)
         self.edit(name, self.draw.choice(GOOD))
+
+    def remove(self, name: Name) -> None:
+        """Delete a deployment."""
+        del self.wishes[name]
+        self.plane.delete(name, by_hand=True)
 
     def edit(
         self, name: Name, image: str = "", replicas: int | None = None, *, paused: bool | None = None
@@ -304,11 +321,12 @@ class Day:
         self.save()
         for number in range(EVENTS):
             self.draw = random.Random(f"event {number} of {self.seed}")
-            event, pause = self.draw.choice(HAPPENINGS), self.draw.choice(PAUSES)
+            event, pause = self.draw.choice(self.happenings()), self.draw.choice(PAUSES)
             if number not in self.left_out:
                 self.happened.append(f"{self.plane.now:.0f} s {event.__name__.strip('_')}")
                 event(self)
             self.plane.run(pause)
+            self._hold(self.complaints)
         self.calm()
         self.plane.run(CALM)
         complaints = self._waiting()
@@ -318,11 +336,14 @@ class Day:
         complaints += [f"{moved} replicas came or went at rest"] if moved else []
         complaints += self.complaints + self.unfinished()
         complaints += [str(one) for one in judge(ordered(self.rows), WINDOW).violations]
-        if complaints:
-            raise BrokenPromise(
-                "\n".join([f"seed {self.seed}, {self.plane.version}", *self.happened, *complaints])
-            )
+        self._hold(complaints)
         return self
+
+    def _hold(self, complaints: list[str]) -> None:
+        """End the day if there is something to complain of. Raises BrokenPromise."""
+        if complaints:
+            lines = [f"seed {self.seed}, {self.plane.version}", *self.happened, *complaints]
+            raise BrokenPromise("\n".join(lines))
 
     def calm(self) -> None:
         """Take every fault back, and every taint."""
@@ -471,9 +492,7 @@ def _burst(day: Day) -> None:
 
 def _delete(day: Day) -> None:
     if len(day.wishes) > 1:
-        name = day.draw.choice(sorted(day.wishes))
-        del day.wishes[name]
-        day.plane.delete(name, by_hand=True)
+        day.remove(day.draw.choice(sorted(day.wishes)))
 
 
 def _lose(day: Day) -> None:

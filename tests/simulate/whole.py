@@ -14,20 +14,26 @@ endpoints.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.cluster.build import inference_class
 from tests.simulate import gateway
 from tests.simulate.chain import MEMBERSHIP, place_of, pods_of
 from tests.simulate.platforms import image_of, reported
-from tests.simulate.swarm import LOOK, Day, condition, image
+from tests.simulate.sights import CLASSES, SLOTS, Sights, listed, value_of
+from tests.simulate.swarm import HAPPENINGS, LOOK, TEAMS, Day, condition, image, owned
 from tests.simulate.workers import WORKLOADS, Cluster, Refused, written
 from tests.support import build
 from tests.support.crossplane import Name, name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from tests.simulate.workers import Place
+    from tests.support.drive import Answer
 
 Plain = dict[str, Any]
 
@@ -36,6 +42,8 @@ SHARED = 150.0
 TIDY = (0.0, 60.0, 240.0)
 """Seconds from a restore of etcd until somebody deletes what is left on the clusters."""
 MANAGED = ("Object", "ObservedObjectCollection")
+HPA = 5
+"""Looks from one of an autoscaler to its next."""
 LWS = {"name": "lws-controller-manager", "namespace": "lws-system"}
 FURNITURE: tuple[Plain, ...] = (
     {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"}},
@@ -71,6 +79,7 @@ class WholeDay(Day):
 
     OURS: ClassVar[tuple[str, ...]] = (
         *("InferenceCluster", "ModelDeployment", "ModelEndpoint", "ModelReplica", "ModelService"),
+        *("ModelAdapter", "ModelAdapterPlacement"),
     )
     ELSEWHERE: ClassVar[tuple[str, ...]] = ()
 
@@ -90,17 +99,50 @@ class WholeDay(Day):
     """When somebody deletes them by hand."""
     is_calm: bool = False
     """Whether everybody acts when it is their turn."""
+    loads: dict[Name, float] = field(default_factory=dict)
+    """What deployments with an autoscaler have to do, in replicas."""
+    adapters: dict[Name, Plain] = field(default_factory=dict)
+    """What is wanted of adapters."""
+    staged: set[str] = field(default_factory=set)
+    """Clusters that the caches of both teams select."""
+    sights: Sights = field(default_factory=Sights)
 
     def __post_init__(self) -> None:
-        """Draw how late the provider and the controllers are, and whether replicas are gangs."""
+        """Draw how late the provider and the controllers are, and what the teams use."""
         seeded = random.Random(f"whole {self.seed}")
         self.is_late = seeded.choice((0.1, 0.4, 0.8)), seeded.choice((0.1, 0.4, 0.8))
         self.gangs = seeded.random() < 0.4
         self.accounting = seeded.choice(("Node", "Device"))
+        teams = random.Random(f"teams {self.seed}")
+        self.ranked = teams.random() < 0.5
+        few = {team: teams.choice((0, 1, 2, 4)) for team in TEAMS}
+        self.guaranteed = few if self.ranked and teams.random() < 0.5 else {}
+        self.roomy, self.caching = teams.random() < 0.5, teams.random() < 0.3
         super().__post_init__()
         self.plane.holds = lambda name: name in self.doomed
         self.plane.write(inference_class("gpus"))
         self.plane.write(GATEWAY)
+        if self.caching:
+            _stage(self)
+        for name in self.wishes if self.roomy else ():
+            for number in range(self.draw.choice((0, 2, 3))):
+                self.load(adapter_name(name, number), name.name, self.draw.choice((1, 2, 3)))
+
+    def inputs(self) -> dict[str, Plain]:
+        """Name priority classes, and what teams are guaranteed."""
+        quotas = [
+            {"name": f"of-{team}", "namespaces": [team], "guaranteed": {"nodes": nodes}}
+            for team, nodes in self.guaranteed.items()
+        ]
+        deployment: Plain = {"priorityClasses": CLASSES} | ({"quotas": quotas} if quotas else {})
+        arbiter = {"preemption": "Arbitrate"}
+        return {"ModelDeployment": deployment, "InferenceCluster": arbiter} if self.ranked else {}
+
+    def happenings(self) -> tuple[Callable[[Any], None], ...]:
+        """Return what may happen, with what these teams use."""
+        more = (_adapt,) * (4 * self.roomy) + (_stage, _stage, _uncache) * self.caching
+        more += (_press,) * (6 * self.ranked)
+        return (*HAPPENINGS, _autoscale, *more)
 
     def record(self, event: str, plain: Plain) -> None:
         """Take note of provider configurations, and of Objects that the provider has to let go of."""
@@ -109,6 +151,20 @@ class WholeDay(Day):
             self.configs[plain["metadata"]["name"]] = plain["metadata"]["labels"]["crossplane.io/composite"]
         if plain["kind"] in MANAGED and "deletionTimestamp" in plain["metadata"] and event == "MODIFIED":
             self.doomed.add(name_of(plain))
+        if plain["kind"] == "ModelReplica":
+            for words in self.sights.hear(self, event, plain):
+                self.complain(words)
+
+    def hear(self, name: Name, answer: Answer) -> None:
+        """Complain of what a deployment gives up and may not, and of what is said of a replica."""
+        super().hear(name, answer)
+        complaints: Iterable[str] = ()
+        if name.kind == "ModelDeployment" and name in self.standing(name.kind):
+            complaints = self.sights.unfair(self, name, answer)
+        elif name.kind == "ModelReplica":
+            complaints = self.sights.untrue(self.plane.composites[name], answer)
+        for words in complaints:
+            self.complain(words)
 
     # The platform team
 
@@ -133,7 +189,8 @@ class WholeDay(Day):
         existing = {"secretRef": {"name": name, "key": "kubeconfig"}, "gateway": {"address": address}}
         declared = {"cluster": {"source": "Existing", "existing": existing}, "nodePools": [pool]}
         kept = {key: spec[key] for key in ("taints", "resourceRefs") if key in spec}
-        metadata = {**made.get("metadata", {}), "name": name, "labels": {"fleet": "swarm"}}
+        labels = {"fleet": "swarm", "staged": str(name in self.staged).lower()}
+        metadata = {**made.get("metadata", {}), "name": name, "labels": labels}
         plain = {"apiVersion": build.API, "kind": "InferenceCluster", "metadata": metadata}
         status = {"status": made["status"]} if "status" in made else {}
         self.plane.write({**plain, **status, "spec": {**kept, **declared, **changes}})
@@ -154,7 +211,67 @@ class WholeDay(Day):
 
     def engine(self) -> Plain:
         """Return the engine of a deployment: a copy on a node, or a gang on two."""
-        return build.gang() if self.gangs else super().engine()
+        engine = build.gang() if self.gangs else super().engine()
+        return engine | ({"adapters": {"slots": SLOTS}} if self.roomy else {})
+
+    def wish(self, name: Name) -> Plain:
+        """Let a deployment have a class and a cache, too; where there are classes, nodes are few."""
+        plain = super().wish(name)
+        if self.ranked:
+            plain["spec"]["replicas"] += 1
+            if named := ("low", "vip", "low", "high", "")[len(self.wishes) % 5]:
+                plain["spec"]["placement"]["priorityClassName"] = named
+            if self.draw.random() < 0.25:
+                plain["spec"]["minReplicas"] = 1
+        if self.caching and self.draw.random() < 0.7:
+            plain["spec"]["template"]["spec"]["modelCacheRef"] = {"name": "weights"}
+        return plain
+
+    def remove(self, name: Name) -> None:
+        """Delete a deployment with its autoscaler and its adapters."""
+        super().remove(name)
+        self.loads.pop(name, None)
+        for adapter, spec in list(self.adapters.items()):
+            if (adapter.namespace, spec["base"]["deploymentName"]) == name[1:]:
+                self.unload(adapter)
+
+    def load(self, name: Name, base: str, replicas: int) -> None:
+        """Want an adapter on so many replicas of its base."""
+        spec = {"base": {"deploymentName": base}, "source": f"acme/{name.name}", "replicas": replicas}
+        self.adapters[name] = spec
+        before = self.plane.objects.get(name, {})
+        kept = {key: part for key, part in before.get("spec", {}).items() if key == "resourceRefs"}
+        metadata = {**before.get("metadata", {}), "name": name.name, "namespace": name.namespace}
+        status = {"status": before["status"]} if "status" in before else {}
+        plain = {"apiVersion": build.API, "kind": name.kind, "metadata": metadata, **status}
+        self.plane.write({**plain, "spec": {**spec, **kept}})
+
+    def unload(self, name: Name) -> None:
+        """Want an adapter no more."""
+        del self.adapters[name]
+        self.plane.delete(name, by_hand=True)
+
+    def stage(self, clusters: Iterable[str]) -> None:
+        """Let the caches of both teams select these clusters."""
+        self.staged = set(clusters)
+        self.sights.staged.append((self.plane.now, frozenset(self.staged)))
+        for name in self.fleet:
+            self.publish(name)
+        for team in TEAMS:
+            self.plane.write(build.cache("weights", {"staged": "true"}, namespace=team))
+
+    def declare(self) -> None:
+        """Bring caches and adapters in line with what is wished, too."""
+        super().declare()
+        for name in self.wishes:
+            self._address(name)
+        if self.caching:
+            self.stage(self.staged)
+        for name in self.standing("ModelAdapter").keys() - self.adapters.keys():
+            self.plane.delete(name, by_hand=True)
+        for name, spec in self.adapters.items():
+            if "deletionTimestamp" not in self.plane.objects.get(name, {"metadata": {}})["metadata"]:
+                self.load(name, spec["base"]["deploymentName"], spec["replicas"])
 
     def create(self, name: Name) -> None:
         """Create a deployment, and its address."""
@@ -168,12 +285,6 @@ class WholeDay(Day):
         plain = {"apiVersion": build.API, "kind": "ModelService", "metadata": metadata}
         if name_of(plain) not in self.plane.objects:
             self.plane.write({**plain, "spec": {"endpoints": [{"selector": selector, "weight": 1}]}})
-
-    def declare(self) -> None:
-        """Bring addresses in line with what is wished, too."""
-        super().declare()
-        for name in self.wishes:
-            self._address(name)
 
     def restore(self) -> None:
         """Restore etcd, and note which workloads it leaves that no Object manages any more."""
@@ -223,6 +334,9 @@ class WholeDay(Day):
         self._route()
         self._shared()
         self._tidy()
+        self._autoscale()
+        for words in self.sights.look(self):
+            self.complain(words)
         for name, plain in self.replicas().items() if self.is_calm else ():
             if condition(plain, "ModelAccepted").get("reason") == "NameTaken":
                 self.plane.delete(name, by_hand=True)  # As the message says.
@@ -307,11 +421,18 @@ class WholeDay(Day):
             if self.plane.now - since > SHARED:
                 self.complain(f"{several[key]} manage one {key[1][1]} since {since:.0f} s")
 
+    def _autoscale(self) -> None:
+        """Let autoscalers ask for what the load needs, by measurements that are never exact."""
+        if not round(self.plane.now / LOOK) % HPA:
+            for name, load in sorted(self.loads.items()):
+                noise = 1.0 if self.is_calm else self.pods.uniform(0.8, 1.2)
+                self.edit(name, replicas=max(1, min(4, ceil(load * noise))))
+
     # What happens
 
     def fail(self, replica: Name) -> None:
         """Let the pods of a replica be gone at once."""
-        for cluster, place in self._workloads(replica):
+        for cluster, place in self.workloads(replica):
             cluster.pods = [pod for pod in cluster.pods if pod.workload != place]
 
     def say_nothing(self) -> None:
@@ -326,13 +447,15 @@ class WholeDay(Day):
         """Let everybody act at once, too."""
         super().calm()
         self.is_calm = True
+        if self.caching:
+            self.stage(self.fleet)
         self.asleep.clear()
         for cluster in self.remote.values():
             cluster.reachable = True
 
     # The truth
 
-    def _workloads(self, replica: Name) -> list[tuple[Cluster, Place]]:
+    def workloads(self, replica: Name) -> list[tuple[Cluster, Place]]:
         """Return the workloads of a replica, and where they are."""
         composed = (
             self.plane.composites[replica].composed.values() if replica in self.plane.composites else ()
@@ -350,7 +473,7 @@ class WholeDay(Day):
         """Whether a pod of a replica on a cluster that is there has no node, or there is no pod."""
         if replica["spec"]["clusterName"] not in self.fleet:
             return False
-        pods = [pod for cluster, place in self._workloads(name_of(replica)) for pod in cluster.mine(place)]
+        pods = [pod for cluster, place in self.workloads(name_of(replica)) for pod in cluster.mine(place)]
         return not pods or not all(pod.node for pod in pods)
 
     def unfinished(self) -> list[str]:
@@ -358,7 +481,7 @@ class WholeDay(Day):
         complaints = super().unfinished()
         wanted: set[tuple[int, Place]] = set()
         for name, plain in self.replicas().items():
-            for cluster, place in self._workloads(name):
+            for cluster, place in self.workloads(name):
                 wanted.add((id(cluster), place))
                 images = {image_of(template) for template in written(cluster.objects[place])}
                 images |= {image_of(pod.template) for pod in cluster.mine(place)}
@@ -373,7 +496,38 @@ class WholeDay(Day):
                 if (id(cluster), place) not in wanted and where in self.fleet
             ]
             complaints += [f"{stray} are left on {where}"] if stray else []
-        return complaints + self._misrouted()
+        return complaints + self._misrouted() + self._misloaded()
+
+    def _misloaded(self) -> list[str]:
+        """Return which adapters are on too few replicas, and which replicas list others than they hold.
+
+        Where several were placed on one slot at once, the replica lists as many as it has slots.
+        """
+        complaints, placed, ways = [], defaultdict[Name, set[str]](set), defaultdict[Name, set[str]](set)
+        for name, plain in self.standing("ModelAdapterPlacement").items():
+            placed[Name("ModelReplica", name.namespace, plain["spec"]["replica"])].add(
+                plain["spec"]["adapter"]
+            )
+        for name, plain in self.standing("ModelEndpoint").items():
+            labels = plain["metadata"]["labels"]
+            adapter = Name("ModelAdapter", name.namespace, labels.get("modelplane.ai/adapter", ""))
+            ways[adapter].add(labels.get("modelplane.ai/replica", ""))
+        for name, wish in self.adapters.items():
+            base, on = Name("", name.namespace, wish["base"]["deploymentName"]), set()
+            bases = {one: plain for one, plain in self.replicas().items() if owned(plain, base)}
+            for replica, plain in bases.items():
+                lists, held = listed(self.remote[plain["spec"]["clusterName"]], replica.name), placed[replica]
+                on |= {replica.name} if name.name in lists else set()
+                if not lists <= held or len(lists) != min(SLOTS, len(held)):
+                    complaints.append(f"{replica.name} lists {sorted(lists)}, and holds {sorted(held)}")
+            free = sorted(one.name for one in bases if len(placed[one]) < SLOTS and one.name not in on)
+            if len(on) > wish["replicas"] or (free and len(on) < wish["replicas"]):
+                complaints.append(f"{name.name} is on {sorted(on)}, and {free} have room: {wish}")
+            if ways[name] != on:
+                complaints.append(
+                    f"{name.name} is on {sorted(on)}, and its endpoints lead to {sorted(ways[name])}"
+                )
+        return complaints
 
     def _misrouted(self) -> list[str]:
         """Return the addresses of models that do not lead to all endpoints there are."""
@@ -403,3 +557,42 @@ class WholeDay(Day):
                     f"the route of {wish.name} leads to {sorted(shares)}, {len(mine)} endpoints stand"
                 )
         return complaints
+
+
+def _autoscale(day: WholeDay) -> None:
+    """An autoscaler begins with a deployment, or its load changes, or it is taken away."""
+    name = day.draw.choice(sorted(day.wishes))
+    if day.loads.pop(name, 0.0) == 0.0 or day.draw.random() < 0.7:
+        day.loads[name] = day.draw.choice((0.5, 1.0, 1.9, 2.5, 3.3))
+
+
+def adapter_name(base: Name, number: int) -> Name:
+    """Return the name of an adapter of a deployment."""
+    return Name("ModelAdapter", base.namespace, f"{base.name}-{number}")
+
+
+def _adapt(day: WholeDay) -> None:
+    """An adapter of some base is wanted, or on another number of replicas, or not any more."""
+    base = day.draw.choice(sorted(day.wishes))
+    name = adapter_name(base, day.draw.choice((0, 1, 2)))
+    if name in day.adapters and day.draw.random() < 0.3:
+        day.unload(name)
+    elif "deletionTimestamp" not in day.plane.objects.get(name, {"metadata": {}})["metadata"]:
+        day.load(name, base.name, day.draw.choice((1, 1, 2, 3)))
+
+
+def _press(day: WholeDay) -> None:
+    """Somebody of the highest class there is wants more than there may be, or as little as before."""
+    name = max(sorted(day.wishes), key=lambda name: value_of(day.wishes[name]))
+    day.edit(name, replicas=day.draw.choice((1, 3, 4, 5)))
+
+
+def _stage(day: WholeDay) -> None:
+    """Caches select other clusters."""
+    names = sorted(day.fleet)
+    day.stage(day.draw.sample(names, day.draw.randrange(1, len(names) + 1)))
+
+
+def _uncache(day: WholeDay) -> None:
+    """Somebody deletes the cache of a team."""
+    day.plane.delete(Name("ModelCache", day.draw.choice(TEAMS), "weights"), by_hand=True)

@@ -164,14 +164,19 @@ def fresh_copy() -> Function:
     return Function(quiet, memory=Memory(MEMORY))
 
 
-def shipped(kinds: Sequence[str], function: Callable[[bytes], bytes] | None = None) -> dict[str, list[Step]]:
-    """Return the pipelines of the shipped Compositions, by kind."""
+def shipped(
+    kinds: Sequence[str],
+    function: Callable[[bytes], bytes] | None = None,
+    inputs: Mapping[str, Plain] | None = None,
+) -> dict[str, list[Step]]:
+    """Return the pipelines of the shipped Compositions by kind, with what their inputs have besides."""
     function = function or fresh_copy().answer
     made = {}
     for kind in kinds:
         place = ROUTES.get(kind, ROOT / "apis" / f"{kind.lower()}s" / "composition.yaml")
         [step] = yaml.safe_load(place.read_text())["spec"]["pipeline"]
-        made[kind] = [Step(function, input=step.get("input"))]
+        given = {**(step.get("input") or {}), **(inputs or {}).get(kind, {})}
+        made[kind] = [Step(function, input=given or None)]
     return made
 
 
