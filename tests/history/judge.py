@@ -36,6 +36,7 @@ WINDOW = 240.0
 SAID = 300.0
 """Seconds until an overcommitted pool is said to be one."""
 WAS_READY = "modelplane.ai/was-ready"
+PREEMPTING = "modelplane.ai/preempting"
 KEY = "crossplane.io/composition-resource-name"
 LATE = float("inf")
 
@@ -366,7 +367,7 @@ class _Case:
         return asked and self.is_replaced()
 
     def is_preempted(self) -> bool:
-        """Reason 8: another deployment that names a priority class was placed on its cluster."""
+        """Reason 8: another deployment that names a priority class came to its cluster, or waited there."""
         for uid, siblings in self.court.siblings.items():
             owner = self.court.history.lives.get(uid)
             if owner is None or owner is self.owner:
@@ -375,7 +376,11 @@ class _Case:
                 continue
             for life in siblings:
                 near = abs(life.began.at - self.removed.at) <= self.court.window
-                if near and life.last["spec"]["clusterName"] == self.spec["clusterName"]:
+                waited = any(
+                    PREEMPTING in (plain["metadata"].get("labels") or {})
+                    for plain in life.during(self.start, self.removed.at)
+                )
+                if (near or waited) and life.last["spec"]["clusterName"] == self.spec["clusterName"]:
                     return True
         return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.history.judge import REASONS, SAID, WINDOW
+from tests.history.judge import PREEMPTING, REASONS, SAID, WINDOW
 from tests.history.play import CLUSTER, DEPLOYMENT, Play, engine, ready, serving
 
 if TYPE_CHECKING:
@@ -94,6 +94,12 @@ def urgent(play: Play) -> None:
     play.write("ModelDeployment", "urgent", spec=spec | {"placement": {"priorityClassName": "high"}})
     replica = play.objects["ModelReplica", "chat-0"]["spec"]
     play.write("ModelReplica", "urgent-0", owner="urgent", key="replica-use1-0", spec=replica)
+
+
+def waits(play: Play) -> None:
+    """It says that it waits for those that give way to it."""
+    play.objects["ModelReplica", "urgent-0"]["metadata"]["labels"] = {PREEMPTING: "true"}
+    play.write("ModelReplica", "urgent-0")
 
 
 def rolling() -> Play:
@@ -202,6 +208,12 @@ KEPT = [
         "reason 8: it makes room for a higher priority class",
         serving,
         acts(removed(), urgent),
+        "ModelReplica: preempted",
+    ),
+    Case(
+        "reason 8: what makes it give way waits for long",
+        serving,
+        acts(urgent, waits, waited(), removed()),
         "ModelReplica: preempted",
     ),
     Case(
