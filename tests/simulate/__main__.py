@@ -74,8 +74,8 @@ def searched() -> str:
         before = time.process_time()
         with pytest.MonkeyPatch.context() as patch:
             defect.put_back(patch)
-            seed = next((seed for seed in range(defect.lives) if defect.shows(seed)), None)
-        lives = "not found" if seed is None else str(seed + 1)
+            seed = next((seed for seed in defect.seeds if defect.shows(seed)), None)
+        lives = "not found" if seed is None else str(seed + 1 - defect.first)
         rows.append((name, lives, f"{time.process_time() - before:.1f}"))
     return columns([("defect", "lives", "CPU s"), *rows])
 

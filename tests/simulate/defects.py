@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from function.adapter import schedule
 from function.api import InferenceCluster
+from function.api.cache import ModelCache
 from function.api.cluster import completed
 from function.deployment.snapshot import ownership
 from function.fail_static import base_of
-from function.replica import compose, conditions, handler, kserve, names, state
+from function.replica import adapters, compose, conditions, handler, kserve, names, state
+from function.scheduler import schedule as passes
+from function.scheduler.preemption import Preemptor
 from function.scheduler.scheduling_input import Serving
 from tests.simulate import rollouts, swarm
 from tests.simulate.episode import BrokenPromise
@@ -121,6 +125,23 @@ def _believe_the_observed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ownership, "_revision", lambda _: -1)
 
 
+def _crowd_slots(patch: pytest.MonkeyPatch) -> None:
+    """Every adapter that is placed on a replica is loaded there, however few slots there are."""
+    for module in (adapters, schedule):
+        patch.setattr(module, "holders", lambda placements, _: tuple(placements))
+
+
+def _let_anybody_preempt(patch: pytest.MonkeyPatch) -> None:
+    """A replica that preempts makes others give way, whatever their class."""
+    patch.setattr(Preemptor, "covers", lambda self, other: other.holder != self.holder)
+    patch.setattr(passes, "_outranked", lambda *_: "to anybody")
+
+
+def _place_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """A cluster that its cache does not select takes replicas."""
+    patch.setattr(ModelCache, "footprint", property(lambda _: {}))
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, and the lives that show it."""
@@ -132,6 +153,13 @@ class Defect:
     lives: int = 8
     enough: int = 1
     """Of so many lives, those that must show it."""
+    first: int = 0
+    """The seed of the first of them: a day that uses what the defect is in."""
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the lives."""
+        return range(self.first, self.first + self.lives)
 
     def shows(self, seed: int) -> bool:
         """Whether a life shows it, once it is put back."""
@@ -174,4 +202,7 @@ DEFECTS: dict[str, Defect] = {
     "nothing mends a burst": Defect(_mend_nothing, _day, "waits for a node"),
     "an undeclared pool is filled": Defect(_fill_undeclared, _day),
     "two replicas manage one Deployment": Defect(_share_names, _whole_day, "manage one", lives=1),
+    "two adapters take one slot": Defect(_crowd_slots, _whole_day, "lists", first=2),
+    "anybody gives way": Defect(_let_anybody_preempt, _whole_day, "no higher class", first=10),
+    "a cache is not waited for": Defect(_place_anywhere, _whole_day, "where its cache is not"),
 }

@@ -17,7 +17,7 @@ def test_a_defect_that_is_put_back_is_found(defect: Defect, monkeypatch: pytest.
     """In most lives where evidence is switched off; each ends where it is found."""
     defect.put_back(monkeypatch)
     shown = 0
-    for seed in range(defect.lives):
+    for seed in defect.seeds:
         shown += defect.shows(seed)
         if shown == defect.enough:
             return
