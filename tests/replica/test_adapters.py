@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from function.api.adapter import placement_name
-from function.replica.adapters import MAX_BYTES
+from function.replica.adapters import MAX_BYTES, UPDATING
 from tests.replica.build import (
     NAMESPACE,
     REPLICA,
@@ -55,6 +55,20 @@ def pod(answer: Any, key: str = "model-serving-main") -> dict[str, Any]:
 def lists(answer: Any, file: str = "main.yaml") -> dict[str, Any]:
     content: dict[str, Any] = json.loads(manifests(answer)["adapters"]["data"][file])["vLLMLoRAConfig"]
     return content
+
+
+@pytest.mark.parametrize("name", ["OTHER", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"])
+def test_the_pod_of_a_gang_that_serves_loads_adapters_and_no_other(name: str) -> None:
+    """Its switch stands once, whatever else the user sets."""
+    made = gang("main", env=[{"name": name, "value": "x"}]) | {"adapters": ROOM}
+    workload = manifests(run(Scene(replica(made), more={"adapters": []})))["model-serving-main"]
+    leader, worker = (
+        workload["spec"]["leaderWorkerTemplate"][part]["spec"]["containers"][0]
+        for part in ("leaderTemplate", "workerTemplate")
+    )
+    switches = [[one["name"] for one in pod["env"]].count(UPDATING) for pod in (leader, worker)]
+    assert switches == [1, name == UPDATING]
+    assert [("--enable-lora" in pod["args"]) for pod in (leader, worker)] == [True, False]
 
 
 def test_until_the_adapters_are_delivered_everything_stays() -> None:

@@ -241,6 +241,7 @@ def test_pods_on_a_pool_that_keeps_them_apart_go_to_different_nodes(scene: Scene
         rule = template["spec"]["affinity"]["podAntiAffinity"]
         (term,) = rule["requiredDuringSchedulingIgnoredDuringExecution"]
         assert sorted(term) == ["labelSelector", "topologyKey"]
+        assert list(term["labelSelector"]) == ["matchLabels"]
         assert len(rule) == 1
 
 
@@ -255,6 +256,7 @@ def test_pods_of_one_group_go_to_different_nodes() -> None:
     for template in templates(GANG.but(input=config(podsAcrossNodes="Preferred"))).values():
         rule = template["spec"]["affinity"]["podAntiAffinity"]
         (weighted,) = rule["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert weighted["weight"] == 100
         assert weighted["podAffinityTerm"]["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-key"]
 
 
