@@ -24,7 +24,7 @@ START = 'log=$1 pid=$2; shift 2; nohup setsid "$@" >> "$log" 2>&1 < /dev/null & 
 """As the scripts start it: no child of the tests, so nothing waits for its end."""
 LONG = pytest.mark.skipif(
     version() == SHIPPED and "FAULTS" not in os.environ,
-    reason="faults take seven minutes: on the newest Crossplane, and with FAULTS=1 on any",
+    reason="faults take ten minutes: on the newest Crossplane, and with FAULTS=1 on any",
 )
 
 
