@@ -523,7 +523,7 @@ class WholeDay(Day):
             free = sorted(one.name for one in bases if len(placed[one]) < SLOTS and one.name not in on)
             if len(on) > wish["replicas"] or (free and len(on) < wish["replicas"]):
                 complaints.append(f"{name.name} is on {sorted(on)}, and {free} have room: {wish}")
-            if ways[name] != on:
+            if bases and ways[name] != on:  # No replica at all is doubt: what led to one stays.
                 complaints.append(
                     f"{name.name} is on {sorted(on)}, and its endpoints lead to {sorted(ways[name])}"
                 )
