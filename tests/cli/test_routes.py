@@ -84,3 +84,15 @@ def test_a_bad_service_is_bad_input(tmp_path: Path) -> None:
     ran = run("plan", write(tmp_path / "f.yaml", [*fleet(ready=True), broken]))
     assert ran.code == 1
     assert "spec.endpoints[0].weight" in ran.err
+
+
+def test_endpoints_of_another_namespace_are_delivered_as_on_a_control_plane(tmp_path: Path) -> None:
+    """Nobody asks for them, so nothing is assumed or said of them, unless the input allows some."""
+    strange = build.endpoint(build.replica(build.deployment("chat", 1), "east", 0))
+    strange["metadata"] |= {"name": "strange", "namespace": "team-b"}
+    objects = [*fleet(ready=True), strange, routed(**{"modelplane.ai/deployment": "chat"})]
+    ran = run("plan", "--workloads", write(tmp_path / "f.yaml", [*objects, SETTINGS]))
+    assert "strange" not in ran.out + ran.err
+    settings = {**SETTINGS, "allowNamespaces": ["team-c"]}
+    ran = run("plan", "--workloads", write(tmp_path / "f.yaml", [*objects, settings]))
+    assert "left out, of namespaces that allowNamespaces does not name: team-b/strange" in ran.out

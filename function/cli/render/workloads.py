@@ -237,7 +237,7 @@ def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
 def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> ServiceRoute:
     """Ask the handler of services about one, with the endpoints that it selects delivered.
 
-    An endpoint is selected by its labels, as Crossplane would deliver it.
+    An endpoint is selected by its labels and its namespace, as Crossplane would deliver it.
     """
     configs = inputs.manifests["RoutingConfig"]
     request = Request(PlainDocument(of.content), input=configs[0].content if configs else None)
@@ -248,11 +248,11 @@ def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> Serv
         for endpoint in endpoints:
             labels = mapping(endpoint["metadata"].get("labels"))
             matches = all(labels.get(key) == value for key, value in requirement.match_labels)
-            if requirement.kind != ENDPOINT or not matches:
+            namespace, name = identity_of(endpoint)
+            if requirement.kind != ENDPOINT or not matches or requirement.namespace not in (None, namespace):
                 continue
             status = mapping(endpoint.get("status"))
             backend = str(mapping(status.get("routing")).get("backendName") or "")
-            _, name = identity_of(endpoint)
             if not backend:
                 assumed.append(name)
             routing = {"backendName": backend or name}
