@@ -435,5 +435,8 @@ def pods_refused(workload: ObservedObject) -> str:
     Nothing else tells of it: a pod that was refused is nowhere to be seen. A LeaderWorkerSet has no such
     condition; there only the events of its StatefulSets do.
     """
-    failing, message = condition_of(workload.remote_status, "ReplicaFailure")
-    return (message or FAILED_CREATE) if failing else ""
+    for condition in conditions_of(workload.remote_status):
+        values = (condition.get("type"), condition.get("status"), condition.get("reason"))
+        if values == ("ReplicaFailure", "True", FAILED_CREATE):  # It tells of pods that cannot go, too.
+            return str(condition.get("message") or FAILED_CREATE)
+    return ""

@@ -291,6 +291,15 @@ def test_pods_that_a_cluster_refuses_are_told_of(
     assert run(scene.but(observed=observed)).conditions[kind][1:] == expected, reason
 
 
+def test_pods_that_cannot_be_deleted_are_not_called_refused() -> None:
+    """A ReplicaSet says ReplicaFailure of both, each by its reason."""
+    observed = applied(run(SCENE), model_serving_a="started")
+    refused_pods(observed)
+    remote(observed, "model-serving-a")["status"]["conditions"][-1]["reason"] = "FailedDelete"
+    answer = run(SCENE.but(observed=observed))
+    assert answer.conditions["ModelReady"][1:] == ("ModelStarting", "Not serving yet: a")
+
+
 FULL = "0/4 nodes are available"
 
 

@@ -240,7 +240,8 @@ class Cluster:
         else:
             conditions.append({"type": "Progressing", "status": "True"})
             if updated < wanted and self._refuses(made):
-                conditions.append({"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"})
+                failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+                conditions.append({**failure, "message": "exceeded quota"})
             status = {"observedGeneration": made["metadata"]["generation"]}
             status |= {"availableReplicas": available} if available else {}
         before = {row["type"]: row for row in made.get("status", {}).get("conditions", ())}
