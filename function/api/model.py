@@ -67,10 +67,10 @@ class Model(BaseModel):
     def parse(cls, plain: object) -> Self:
         """Parse one object. Raises Malformed with every fault.
 
-        Unknown fields are ignored or refused as `cls` says, at any depth.
+        Unknown fields are ignored or refused as `cls` says, at any depth; so are fields in our spelling.
         """
         try:
-            return cls.model_validate(plain, extra=cls.model_config["extra"])
+            return cls.model_validate(plain, extra=cls.model_config["extra"], by_alias=True, by_name=False)
         except ValidationError as error:
             raise Malformed(faults_of(error)) from None
         except RecursionError:

@@ -242,6 +242,9 @@ def test_the_inputs_durations(given: object, seconds: float) -> None:
     ("given", "says"),
     [
         ({"explian": "Status"}, "explian: no such field"),
+        ({"search_budget": 9}, "search_budget: no such field"),
+        ({"defaults": {"placement": {"tie_break": "Hash"}}}, "defaults.placement.tie_break: no such field"),
+        ({"defaults": {"placement": {"rollout": {"max": 1}}}}, "placement.rollout.max: no such field"),
         ({"explain": "Everything"}, "explain"),
         ({"ttl": {"pending": "soon"}}, "ttl.pending: expected a duration"),
         ({"ttl": {"pending": 0}}, "ttl.pending"),
