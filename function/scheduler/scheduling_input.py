@@ -360,7 +360,7 @@ class SchedulingInput:
     evaluations: Evaluations
     """What selectors say in this pass."""
     config_fault: str = ""
-    """That the function's input is invalid, and how; then the defaults apply and nothing new is placed."""
+    """That the function's input is invalid, and how; then what runs stays as it is and nothing is placed."""
     peers: Peers = NO_PEERS
     """The deployments that place before this one, where placing is coordinated."""
     serving: Serving = NO_ROLLOUT

@@ -139,17 +139,20 @@ def paused_spec(shape: ReplicaShape, observed: Mapping[str, Any]) -> dict[str, A
     """The spec of a replica whose update waits: as observed, with as many copies as are wanted now.
 
     How many copies there are is no part of the template: scaling an engine does not wait for a rollout. More
-    copies do where each is to have fewer pods: what is charged is copies as they will be.
+    copies do where an engine is to have fewer pods: the charge counts copies and pods as they will be, so
+    none of the nodes that it gives back is taken before.
     """
-    by_name = {engine.name: engine for engine in shape.engines}
-    engines = []
+    by_name, engines = {engine.name: engine for engine in shape.engines}, []
+    workers = (
+        (by_name[engine["name"]], mapping(member.get("worker")).get("nodes") or 1)
+        for engine in observed["engines"]
+        for member in engine["members"]
+        if member.get("role") == "Worker"
+    )
+    shrinks = any(max(member.pods for member in wanted.members) < pods for wanted, pods in workers)
     for engine in observed["engines"]:
-        wanted = by_name[engine["name"]]
-        workers = [member for member in engine["members"] if member.get("role") == "Worker"]
-        pods = max((mapping(member.get("worker")).get("nodes") or 1 for member in workers), default=0)
-        shrinks = max(member.pods for member in wanted.members) < pods
-        copies = min(wanted.copies, engine.get("copies") or 1) if shrinks else wanted.copies
-        engines.append({**engine, "copies": copies})
+        copies = by_name[engine["name"]].copies
+        engines.append({**engine, "copies": min(copies, engine.get("copies") or 1) if shrinks else copies})
     kept = {key: value for key, value in observed.items() if key != _MANAGED}
     return {**kept, "engines": engines}
 

@@ -299,6 +299,30 @@ def test_more_copies_wait_where_fewer_pods_in_each_do(
 
 
 @pytest.mark.parametrize(
+    ("workers", "nodes", "waiting", "reason"),
+    [
+        (1, 12, [2, 1], "10 nodes of the gang of before and 8 beside it would be 18 of 12"),
+        (5, 20, [2, 8], "where no engine is to have fewer pods, what is charged has room for all copies"),
+    ],
+)
+def test_more_copies_wait_where_another_engine_is_to_have_fewer_pods(
+    workers: int, nodes: int, waiting: list[int], reason: str
+) -> None:
+    """Nodes are charged by pool: what one engine gives back another may take."""
+
+    def made(workers: int, copies: int) -> Plain:
+        engines = [build.gang(nodes=workers, copies=2), build.engine("side", copies=copies)]
+        return ask(2, engines=engines, placement=ONE)
+
+    own_replicas = [build.replica(made(4, 1), name, 0, pools="p0", ready=True) for name in "ab"]
+    fleet = clusters(a=nodes, b=nodes)
+    answer = run(World(made(workers, 8), fleet, own_replicas, build.observed(*own_replicas)))
+    engines = answer.replicas["replica-a-0"]["spec"]["engines"]
+    assert engines[0]["members"][1]["worker"]["nodes"] == 4, "it waits for its turn"
+    assert [engine["copies"] for engine in engines] == waiting, reason
+
+
+@pytest.mark.parametrize(
     ("change", "reason"),
     [
         (lambda spec: spec["engines"][0]["members"][0].pop("role"), "Standalone is the default"),
