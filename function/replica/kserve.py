@@ -165,7 +165,7 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimT
     # KServe's own endpoint picker, and the route that leads to it at the path that every replica has.
     parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", **GATEWAY}
     router = {"scheduler": {}, "route": {"http": {"spec": {"parentRefs": [parent], "rules": [rule]}}}}
-    written = {"model": {"uri": uri}, **sections.pop("", {}), **sections, "router": router}
+    written = {"model": {"uri": uri}, **sections.pop(""), **sections, "router": router}
     # Law C 6: what runs as an earlier release wrote it is not restarted for another spelling of the same.
     spec, earlier = _spelt(written), quoted(written)
     templates = [_template_of({"spec": one}) for one in (spec, earlier, running)]
@@ -372,36 +372,32 @@ def _pod(
     return spec
 
 
-def states_on_kserve(
-    replica: KServeReplica, observed: Mapping[str, ObservedObject], *, was_updated: bool
-) -> dict[str, EngineState]:
-    """Return the state of every engine by name."""
-    service = observed.get(replica.key)
-    ready = any(one.ready is True for one in services(observed))
-    applied, refused = False, ""
-    if service is not None:
-        applied = service.manifest == replica.manifest and _is_acted_on(service, was_updated=was_updated)
-        refused = service.synced_message if service.synced is False else ""
-    states = {}
-    for engine in replica.engines:
-        name, copies = engine.engine.name, engine.engine.copies
-        if service is None:
-            states[name] = EngineState(name, copies, *(False, ready, False), 0, 0, 0)
-            continue
-        workload = observed.get(engine.key, ObservedObject())
-        shown = applied and _runs(workload, engine)
-        runs = shown and is_known_remotely(workload, was_updated=was_updated)
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What is evident of a service."""
+
+    service: ObservedObject
+    ready: bool
+    """Whether it is, or one that it supersedes."""
+    applied: bool
+    """Whether KServe has seen what is wanted of it."""
+    was_updated: bool
+    """Whether ModelUpdated was True."""
+
+    def engine(self, name: str, copies: int, workload: ObservedObject, *, shown: bool) -> EngineState:
+        """Return the state of an engine. `shown`: its pods, as they were seen, say what is wanted."""
+        runs = shown and is_known_remotely(workload, was_updated=self.was_updated)
         updated, total = count(workload, "updatedReplicas") if runs else 0, count(workload, "replicas")
-        available = copies_available(workload, copies)
         # KServe may call a service Ready by what it was before; where the workload counts, that decides.
         takes_requests = "conditions" not in workload.remote_status or copies_available(workload, 1) > 0
-        states[name] = EngineState(
+        refused = self.service.synced_message if self.service.synced is False else ""
+        return EngineState(
             name=name,
             copies=copies,
-            created=service.remote is not None,
-            ready=ready and takes_requests,
-            in_use=applied and service.ready is True and takes_requests,
-            available=available,
+            created=self.service.remote is not None,
+            ready=self.ready and takes_requests,
+            in_use=self.applied and self.service.ready is True and takes_requests,
+            available=copies_available(workload, copies),
             updated=min(updated, copies),
             total=total,
             up_to_date=0 < updated == total and not is_updating(workload),
@@ -409,6 +405,26 @@ def states_on_kserve(
             fault=refused or fault_of(workload, is_unknown=shown and not runs),
             refused=pods_refused(workload),
         )
+
+
+def states_on_kserve(
+    replica: KServeReplica, observed: Mapping[str, ObservedObject], *, was_updated: bool
+) -> dict[str, EngineState]:
+    """Return the state of every engine by name."""
+    service = observed.get(replica.key)
+    ready = any(one.ready is True for one in services(observed))
+    if service is None:
+        counts = {engine.engine.name: engine.engine.copies for engine in replica.engines}
+        return {
+            name: EngineState(name, copies, *(False, ready, False), 0, 0, 0)
+            for name, copies in counts.items()
+        }
+    applied = service.manifest == replica.manifest and _is_acted_on(service, was_updated=was_updated)
+    served, states = _Served(service, ready, applied, was_updated), {}
+    for engine in replica.engines:
+        name, workload = engine.engine.name, observed.get(engine.key, ObservedObject())
+        shown = applied and _runs(workload, engine)
+        states[name] = served.engine(name, engine.engine.copies, workload, shown=shown)
     return states
 
 
@@ -430,37 +446,23 @@ def observed_states_on_kserve(
 ) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt.
 
-    The wanted copies of an engine are those of its workload then.
+    The wanted copies of an engine are those of its workload then, and what was applied last is wanted.
     """
-    running = services(observed)
-    if not running:
+    latest = max((key for key in observed if names.what_of(key) == names.SERVICE), default="")
+    if not latest:
         return ()
     engines = {
         read.of: observed[key]
         for key in sorted(observed)
         if (read := names.read_key(key)) is not None and read.what == names.SEEN
     }
-    applied = all(_is_acted_on(service, was_updated=was_updated) for service in running)
-    ready = any(service.ready is True for service in running)
-    states = []
-    for engine, workload in (engines or {"model": ObservedObject()}).items():
-        copies = replicas_of(workload.remote or {})
-        updated, total = count(workload, "updatedReplicas"), count(workload, "replicas")
-        evident = applied and is_known_remotely(workload, was_updated=was_updated)
-        state = EngineState(
-            name=engine,
-            copies=copies,
-            created=any(service.remote is not None for service in running),
-            ready=ready,
-            in_use=ready,
-            available=copies_available(workload, copies),
-            updated=min(updated, copies),
-            total=total,
-            up_to_date=evident and 0 < updated == total and not is_updating(workload),
-            stalled=stalled(workload),
-        )
-        states.append(state)
-    return tuple(states)
+    applied = _is_acted_on(observed[latest], was_updated=was_updated)
+    ready = any(service.ready is True for service in services(observed))
+    served = _Served(observed[latest], ready, applied, was_updated)
+    return tuple(
+        served.engine(engine, replicas_of(workload.remote or {}), workload, shown=applied)
+        for engine, workload in (engines or {"model": ObservedObject()}).items()
+    )
 
 
 def services(observed: Mapping[str, ObservedObject]) -> list[ObservedObject]:

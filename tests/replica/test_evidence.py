@@ -177,6 +177,23 @@ def test_an_edit_taken_back_before_the_controller_acted_changed_nothing() -> Non
         assert life.status["servingDigest"]
 
 
+def test_a_provider_that_fails_takes_no_evidence_away() -> None:
+    """Applied server-side, nothing says what it applied last: what was rolled out before still is."""
+    life = Life()
+    life.edit(NEW)
+    life.provide()
+    life.act()
+    assert life.evident
+    synced = life.observed[WORKLOAD]["status"]["conditions"][0]
+    synced["status"] = "False"
+    life.edit(BAD)
+    synced["status"] = "True"
+    life.provide()
+    life.edit(NEW)
+    life.provide()
+    assert life.evident, "the controller acted on neither edit"
+
+
 @pytest.mark.parametrize("lost", ["", NEW, BAD])
 def test_an_edit_of_an_edit_taken_back_is_doubt_only_where_a_report_was_lost(lost: str) -> None:
     """The controller acts on the first alone. That shows beside the second, if the provider reports it."""
