@@ -110,6 +110,7 @@ class Sights:
             self.rolls[key] += before is not None
             if "modelCacheRef" in replica["spec"] and "persistentVolumeClaim" not in str(templates):
                 yield f"{place[3]} lost its cache"
+            # A restore brings the template of then back, and what is declared after it that of now.
             if self.rolls[key] > self.edits[uid] + 2 * day.restores:
                 yield f"{place[3]} was rolled without an edit of its replica"
 

@@ -359,7 +359,8 @@ class Day:
         for name, plain in standing.items():
             # One that served never yields: a restore may have brought it back to a pool that shrank since.
             noted = plain["metadata"].get("annotations", {}).get(WAS_READY)
-            if noted != plain["metadata"]["uid"] and self.waits(plain):
+            stays = self.restores and noted == plain["metadata"]["uid"]
+            if not stays and self.waits(plain):
                 complaints.append(f"{name.name} waits for a node of {plain['spec']['clusterName']}")
         used = Counter(plain["spec"]["clusterName"] for plain in standing.values())
         free = [name for name, nodes in self.fleet.items() if used[name] < nodes]
