@@ -8,7 +8,8 @@ R1. a replica leaves only for a reason of Law 2 (`REASONS`), or by somebody else
 R2. an endpoint leaves only where its replica was not Ready, or leaves; never by doubt;
 R3. an identity is never used by two objects at a time, and a replica never changes cluster or pool;
 R4. a rollout takes no more replicas out of service than `rollout.maxUnavailable`, until they are Ready again;
-R5. a pool that holds more than it has, with a replica there that is on its way, is said to within `SAID`;
+R5. a pool that holds more than it has, with a replica there that is on its way, is said to within `SAID`,
+    unless every deployment with such a replica there was paused;
 R6. what manages something on a cluster leaves with its owner, or after an edit of it; its manifest keeps its
     identity, and its provider configuration is never another (Law C).
 
@@ -37,6 +38,7 @@ SAID = 300.0
 """Seconds until an overcommitted pool is said to be one."""
 WAS_READY = "modelplane.ai/was-ready"
 PREEMPTING = "modelplane.ai/preempting"
+PAUSED = "crossplane.io/paused"
 KEY = "crossplane.io/composition-resource-name"
 LATE = float("inf")
 
@@ -206,16 +208,22 @@ class _Court:
             for plain in life.during(start, end):
                 if any(row.get("overcommitted") for row in _published(plain) if row["name"] == pool):
                     return True
-        owners = {
-            life.owner
-            for life in self.history.of("ModelReplica")
-            if any(plain["spec"]["clusterName"] == cluster for plain in life.during(start, end))
-        }
-        lives = [life for uid, life in self.history.lives.items() if uid in owners]
-        spoken = [
-            _condition(plain, "CapacityRespected") for life in lives for plain in life.during(start, end)
-        ]
-        return not any(spoken) or any(row.get("status") == "False" for row in spoken)
+        there, waiting = set[str](), set[str]()
+        for life in self.history.of("ModelReplica"):
+            seen = [plain for plain in life.during(start, end) if plain["spec"]["clusterName"] == cluster]
+            there |= {life.owner} if seen else set()
+            waiting |= {life.owner for plain in seen if _condition(plain, "Ready").get("status") != "True"}
+        is_asked = False
+        for uid in there & self.history.lives.keys():
+            plains = [*self.history.lives[uid].during(start, end)]
+            spoken = [_condition(plain, "CapacityRespected") for plain in plains]
+            if any(row.get("status") == "False" for row in spoken):
+                return True
+            # At rest a deployment does not read who else is there, and nobody asks one that is paused.
+            noted = [plain["metadata"].get("annotations") or {} for plain in plains]
+            is_paused = any(annotations.get(PAUSED) == "true" for annotations in noted)
+            is_asked |= any(spoken) and uid in waiting and not is_paused
+        return not is_asked
 
     def objects(self) -> None:
         """R6."""

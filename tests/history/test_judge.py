@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.history.judge import PREEMPTING, REASONS, SAID, WINDOW
+from tests.history.judge import PAUSED, PREEMPTING, REASONS, SAID, WINDOW
 from tests.history.play import CLUSTER, DEPLOYMENT, Play, engine, ready, serving
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def ended(play: Play) -> None:
 
 def crowded(play: Play) -> None:
     play.cluster(nodes=1)
+
+
+def paused(play: Play) -> None:
+    """Nobody is asked about the deployment from now on."""
+    play.objects["ModelDeployment", DEPLOYMENT]["metadata"]["annotations"] = {PAUSED: "true"}
+    play.write("ModelDeployment", DEPLOYMENT)
 
 
 def tolerant(play: Play) -> None:
@@ -257,6 +263,11 @@ KEPT = [
         ),
     ),
     Case("an overcommitted pool that is said", starting("False"), acts(crowded, waited(SAID + 60), ended)),
+    Case(
+        "an overcommitted pool whose deployment is paused",
+        starting(),
+        acts(crowded, waited(60), paused, waited(SAID), ended),
+    ),
     Case("an overcommitted pool for a moment", starting(), acts(crowded, waited(60), untainted, ended)),
     Case(
         "a pool that charges devices",
