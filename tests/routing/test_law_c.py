@@ -118,6 +118,9 @@ def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
     assert reference["name"] == "svc-a", "b takes no requests any more"
     allowed = running.but(required={"endpoints-0": [theirs, *TWO]}, input=config(allowNamespaces=["team-b"]))
     assert allowed.answer().reason("EndpointsResolved") == "EndpointUnreadable"
+    nowhere = {**unreadable("c"), "metadata": {"name": "c"}}
+    anybody = running.but(required={"endpoints-0": [nowhere]}, input=config(allowNamespaces=["*"])).answer()
+    assert "ModelEndpoint ?/c cannot be read" in anybody.conditions["EndpointsResolved"][2]
 
 
 NONE = "No ModelEndpoints of this namespace matched the configured selectors; left out, of namespaces that"
@@ -136,6 +139,11 @@ TEXTS: list[tuple[str, list[Plain] | None, str]] = [
     (
         "one that cannot be read",
         [unreadable()],
+        "ModelEndpoint ml-team/a cannot be read: spec: expected a map, found a string",
+    ),
+    (
+        "several, in any order",
+        [unreadable("b"), unreadable("a")],
         "ModelEndpoint ml-team/a cannot be read: spec: expected a map, found a string",
     ),
     (

@@ -232,6 +232,9 @@ def test_the_gateway_s_word_and_a_backend_make_a_route_ready() -> None:
         "NoEndpoints",
         "No ModelEndpoints of this namespace matched the configured selectors",
     )
+    anywhere = request_about(service(), [], settings=config(allowNamespaces=["team-b"])).answer()
+    text = "No ModelEndpoints matched the configured selectors"
+    assert anywhere.conditions["EndpointsResolved"][2] == text
     waiting = (False, "WaitingForEndpoints", "There is no endpoint to route to")
     assert none.answer().conditions["RoutingReady"] == waiting
     unready = request_about(service(), [endpoint("a", backend="")])
@@ -247,6 +250,13 @@ def test_the_gateway_s_word_and_a_backend_make_a_route_ready() -> None:
     undelivered = serving.but(required={"endpoints-0": TWO}).answer()
     assert all(status for status, *_ in undelivered.conditions.values())
     assert not undelivered.settled, "who says the address is asked for again"
+
+
+@pytest.mark.parametrize(("ready", "seconds"), [(False, 7), (True, 90)])
+def test_the_input_says_how_long_an_answer_holds(ready: bool, seconds: int) -> None:  # noqa: FBT001
+    request = request_about(service(), TWO, settings=config(ttl={"pending": "7s", "settled": "90s"}))
+    answer = (settled(request) if ready else request).answer(level="wire")
+    assert answer.raw.meta.ttl.seconds == seconds
 
 
 def failover(*ready: str, weights: tuple[int, int] = (1, 1)) -> AnyRequest:
