@@ -459,10 +459,11 @@ def observed_states_on_kserve(
     applied = _is_acted_on(observed[latest], was_updated=was_updated)
     ready = any(service.ready is True for service in services(observed))
     served = _Served(observed[latest], ready, applied, was_updated)
-    return tuple(
-        served.engine(engine, replicas_of(workload.remote or {}), workload, shown=applied)
-        for engine, workload in (engines or {"model": ObservedObject()}).items()
-    )
+    states = []
+    for engine, workload in (engines or {"model": ObservedObject()}).items():
+        shown = applied and workload.remote is not None
+        states.append(served.engine(engine, replicas_of(workload.remote or {}), workload, shown=shown))
+    return tuple(states)
 
 
 def services(observed: Mapping[str, ObservedObject]) -> list[ObservedObject]:

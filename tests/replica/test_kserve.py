@@ -923,6 +923,15 @@ def test_what_kserve_waits_for_is_said_in_its_words(kind: str, reason: str) -> N
     assert condition == (False, reason, "not found: x")
 
 
+def test_of_what_kserve_says_nothing_the_engines_are_named() -> None:
+    observed = applied(run(SINGLE), "started")
+    observed[SERVICE]["status"]["atProvider"]["manifest"]["status"]["conditions"] = []
+    condition = run(SINGLE.but(observed=observed)).conditions["ModelReady"]
+    assert condition == (False, "ModelStarting", "Not serving yet: main")
+    doubted = run(SINGLE.but(cluster=None, observed={SERVICE: observed[SERVICE]}))
+    assert doubted.conditions["ModelUpdated"][2] == "model 0 of 1 copies", "no engine was looked at"
+
+
 def test_a_workload_that_is_gone_has_no_copies() -> None:
     """The provider leaves what it saw last in the status."""
     asked = SINGLE.but(input=config(status="Engines"))
@@ -999,6 +1008,7 @@ def test_a_stack_that_nobody_knows_is_doubt() -> None:
 
 
 @pytest.mark.parametrize("base", [SINGLE, GANG, APART], ids=["pod", "gang", "apart"])
+@pytest.mark.parametrize("was", ["True", "False"])
 @pytest.mark.parametrize(
     ("reason", "late", "status"),
     [
@@ -1007,6 +1017,7 @@ def test_a_stack_that_nobody_knows_is_doubt() -> None:
         ("not written yet", {SERVICE: BEHIND}, {}),
         ("not to be written", {SERVICE: FAILED}, {}),
         ("not to be looked at", {LOOK: FAILED}, {}),
+        ("not there", {LOOK: {**FAILED, "message": "external resource does not exist"}}, {}),
         ("no pod may be created", {}, {"conditions": [QUOTA]}),
         ("no time is left", {}, {"conditions": [OUT_OF_TIME], "replicas": 5}),
         ("no look since, and no time left", {LOOK: BEHIND}, {"conditions": [OUT_OF_TIME]}),
@@ -1015,9 +1026,10 @@ def test_a_stack_that_nobody_knows_is_doubt() -> None:
     ],
 )
 def test_in_doubt_no_condition_but_the_first_changes(
-    reason: str, base: Scene, late: dict[str, Plain], status: Plain
+    reason: str, base: Scene, late: dict[str, Plain], status: Plain, was: str
 ) -> None:
-    settled = base.but(observed=applied(run(base)))
+    settled = base.but(observed=applied(run(base)), replica=copy.deepcopy(base.replica))
+    settled.replica["status"] = {"conditions": [{"type": "ModelUpdated", "status": was}]}
     for key in late.keys() & settled.observed:
         settled.observed[key]["metadata"]["generation"] = 2
         settled.observed[key]["status"]["conditions"][0] = late[key]
@@ -1027,7 +1039,7 @@ def test_in_doubt_no_condition_but_the_first_changes(
     before, doubted = run(settled), run(settled.but(cluster=None))
     assert doubted.reason("ModelAccepted") == "WaitingForCluster"
     for kind in ("ModelReady", "ModelUpdated"):
-        # Nobody says in which order the engines are.
-        parts = 2 if base is APART else 3
+        # Nobody says in which order the engines are, nor how many copies one has whose workload is gone.
+        parts = 2 if base is APART or reason == "not there" else 3
         assert doubted.conditions[kind][:parts] == before.conditions[kind][:parts], reason
     assert doubted.ready == before.ready, reason
