@@ -216,6 +216,8 @@ def no_more_pods(living: ControlPlane) -> Iterator[None]:
 def test_a_quota_that_refuses_pods_is_named(living: ControlPlane, day: Day) -> None:
     """The replica without a pod uses the budget up, so that no pod of the others is stopped for a new one."""
     before, image = standing(living), "vllm/vllm-openai:v0.14.0"
+    replicas = len(fleet.replicas(living, MODEL))
+    until(lambda: len(fleet.endpoints(living, MODEL)) == replicas, "an endpoint of each", PATIENCE)
     serving = {name_of(endpoint) for endpoint in fleet.endpoints(living, MODEL)}
     with day.step("a quota of the cluster refuses pods, edit and scale", "said, then done, nothing lost"):
         with no_more_pods(living):
