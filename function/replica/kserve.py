@@ -374,7 +374,7 @@ def _pod(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What is evident of a service."""
+    """A service of KServe, and the evidence about its pods."""
 
     service: ObservedObject
     ready: bool
