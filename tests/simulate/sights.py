@@ -137,7 +137,11 @@ class Sights:
                 yield f"{child.name} was returned, and not borrowed"
         spec, since = composite.began["spec"], day.plane.now - WINDOW
         most = spec.get("placement", {}).get("disruption", {}).get("maxUnavailable")
-        serving = {uid for uid, at in self.ready.get((name.namespace, name.name), {}).items() if at >= since}
+        team = name.namespace, name.name
+        serving = {uid for uid, at in self.ready.get(team, {}).items() if at >= since}
+        # One that is Ready and at rest says nothing more.
+        standing = [replica for replica in day.replicas().values() if owner(replica) == team]
+        serving |= {replica["metadata"]["uid"] for replica in standing if is_ready(replica)}
         if most is not None and paced & serving and spec["replicas"] - len(serving - paced) > most:
             yield f"{len(paced)} left, and {len(serving - paced)} of {spec['replicas']} serve of {name.name}"
 
