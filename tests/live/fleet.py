@@ -159,7 +159,7 @@ def until_reason(
     return condition(current(plane, deployment), kind)
 
 
-def until_placed(plane: ControlPlane, deployment: Plain, count: int, seconds: float = 60) -> list[Plain]:
+def until_placed(plane: ControlPlane, deployment: Plain, count: int, seconds: float = 240) -> list[Plain]:
     """Wait until a deployment has so many replicas, and return them."""
     return until(
         lambda: standing if len(standing := replicas(plane, deployment)) == count else [],
