@@ -422,21 +422,23 @@ def is_updating(workload: ObservedObject) -> bool:
 
 def stalled(workload: ObservedObject) -> str:
     """Return the message of a rollout that ran out of time, "" for none."""
-    for condition in conditions_of(workload.remote_status):
-        values = (condition.get("type"), condition.get("status"), condition.get("reason"))
-        if values == ("Progressing", "False", STALLED):
-            return str(condition.get("message") or STALLED)
-    return ""
+    return _said(workload, "Progressing", "False", STALLED)
 
 
 def pods_refused(workload: ObservedObject) -> str:
     """Return why no pod can be created for a Deployment, "" where none was refused: a quota, a webhook.
 
     Nothing else tells of it: a pod that was refused is nowhere to be seen. A LeaderWorkerSet has no such
-    condition; there only the events of its StatefulSets do.
+    condition; there only the events of its StatefulSets do. The same condition tells of pods that cannot go,
+    with another reason.
     """
+    return _said(workload, "ReplicaFailure", "True", FAILED_CREATE)
+
+
+def _said(workload: ObservedObject, kind: str, status: str, reason: str) -> str:
+    """Return the message of a condition that says just this, its reason where it has none; "" for none."""
     for condition in conditions_of(workload.remote_status):
         values = (condition.get("type"), condition.get("status"), condition.get("reason"))
-        if values == ("ReplicaFailure", "True", FAILED_CREATE):  # It tells of pods that cannot go, too.
-            return str(condition.get("message") or FAILED_CREATE)
+        if values == (kind, status, reason):
+            return str(condition.get("message") or reason)
     return ""
