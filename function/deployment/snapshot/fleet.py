@@ -19,7 +19,7 @@ takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -270,15 +270,21 @@ def read_snapshots(
     )
 
 
+def _by_name(request: Request) -> Iterator[tuple[str, tuple[Document, ...]]]:
+    """Yield the names by which clusters were asked for, in order, each with what was delivered for it."""
+    prefix = named(CLUSTER, "")
+    for name in sorted(request.required):
+        if name.startswith(prefix):
+            yield name.removeprefix(prefix), request.required[name]
+
+
 def _asked_by_name(request: Request) -> tuple[Document, ...]:
     """Return the clusters that were asked for by name. One that bears another name is not the one."""
-    prefix = named(CLUSTER, "")
     return tuple(
         document
-        for name in sorted(request.required)
-        if name.startswith(prefix)
-        for document in request.required[name]
-        if text_at(document, "metadata", "name") == name.removeprefix(prefix)
+        for name, documents in _by_name(request)
+        for document in documents
+        if text_at(document, "metadata", "name") == name
     )
 
 
@@ -287,13 +293,8 @@ def _unlisted(request: Request, clusters: charges.Clusters) -> dict[str, Unreada
 
     Law 2: two reads that do not agree whether a cluster exists are doubt, and doubt is no loss of a cluster.
     """
-    prefix = named(CLUSTER, "")
-    there = (
-        name.removeprefix(prefix)
-        for name, documents in request.required.items()
-        if name.startswith(prefix) and documents
-    )
-    unlisted = sorted({*there}.difference(clusters.readable, clusters.unreadable))
+    there = {name for name, documents in _by_name(request) if documents}
+    unlisted = sorted(there.difference(clusters.readable, clusters.unreadable))
     fault = "its name finds it, and the list of all clusters lacks it"
     return {**clusters.unreadable, **{name: UnreadableCluster(name, fault) for name in unlisted}}
 
