@@ -298,6 +298,11 @@ TAINTED = {
         {"key": "drain", "effect": "NoExecute"},
     ]
 }
+OTHERS_TAINTED = rejected(
+    Reason.UntoleratedDeviceTaint,
+    "x takes 1, y takes 1; the others have {drain:NoExecute, old=yes:NoSchedule}",
+    request="x+y",
+)
 ODD = {**CLASS, "attributes": {}}
 NO_ARCHITECTURE = "no such key: architecture (the device has no attribute gpu.nvidia.com/architecture)"
 WHY = [
@@ -468,22 +473,14 @@ WHY = [
         [one_of("x"), one_of("y")],
         [entry("a", 1), entry("b", 1) | TAINTED],
         {},
-        rejected(
-            Reason.UntoleratedDeviceTaint,
-            "x takes 1, y takes 1; the others have {drain:NoExecute, old=yes:NoSchedule}",
-            request="x+y",
-        ),
+        OTHERS_TAINTED,
         "together, were it not for the taints of others",
     ),
     (
         [one_of("x"), one_of("y")],
         [part("a", 1), part("b", 1) | TAINTED],
         {},
-        rejected(
-            Reason.UntoleratedDeviceTaint,
-            "x takes 1, y takes 1; the others have {drain:NoExecute, old=yes:NoSchedule}",
-            request="x+y",
-        ),
+        OTHERS_TAINTED,
         "of the same class, too",
     ),
     (
