@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from function.adapter.snapshot import BASE, PLACEMENTS
 from function.api.adapter import ADAPTER_LABEL, REPLICA_LABEL, placement_name
 from function.api.replica import DEPLOYMENT_LABEL
-from function.cluster.names import NODES, REQUIRED, SLICES, TAINT_RULES
+from function.cluster.names import CLAIMS, NODES, REQUIRED, SLICES, TAINT_RULES
 from function.cluster.snapshot import REPLICAS
 from function.operations.handler import DEPLOYMENTS, ENDPOINTS, FLEET, SERVICES, WATCHED
 from tests.adapter import plane
@@ -148,12 +148,18 @@ def declared_clusters() -> Iterator[Case]:
         taint = {"key": f"k{at}", "effect": "NoSchedule"}
         rules.append({"metadata": {"name": f"r{at}"}, "spec": {"deviceSelector": selector, "taint": taint}})
     few = {NODES: nodes[:500], SLICES: inventory[:500]}
+    effects = [{"key": f"k{at}", "value": "y", "effect": "NoSchedule"} for at in range(4)]
+    of_node = [device | {"taints": effects} for device in slices.devices(slices.H200, 8)]
+    dirty = [slices.resource_slice(f"n{at}", of_node) for at in range(STRANGERS)]
+    claims = [claim(f"other{at}", f"n{at % 5_000}", 32) for at in range(8_000)]
     for what, of, entries, looked in (
         ("5,000 nodes of 8 devices", pools, 1, {NODES: nodes, SLICES: inventory}),
         ("16 tolerations, 5,000 nodes of 16 taints", tolerant, 1, {NODES: tainted, SLICES: inventory}),
         ("100 nodes of 128 devices, 16 entries", pools, 16, {NODES: nodes[:100], SLICES: racks}),
         ("3,000 taint rules on 500 nodes", pools, 1, {**few, TAINT_RULES: rules}),
         ("3,000 nodes, no 2 devices of a kind, 16 entries", pools, 16, {NODES: nodes[:3_000], SLICES: odd}),
+        ("3,000 nodes, 4 taints on a device", pools, 1, {NODES: nodes[:3_000], SLICES: dirty}),
+        ("8,000 claims of 32 devices", pools, 1, {NODES: nodes, SLICES: inventory, CLAIMS: claims}),
     ):
         call = looked_at(of, entries, looked)
         yield Case.of("InferenceCluster", what, call.composite, call, usual)
@@ -176,6 +182,16 @@ def declared_clusters() -> Iterator[Case]:
         call = looked_at([pools[0] | {"accounting": accounting}], 16, {}, wide)
         what = f"800 replicas of 128 requests, {accounting} accounting"
         yield Case.of("InferenceCluster", what, wide[0], call, usual)
+
+
+def claim(pod: str, pool: str, number: int) -> Plain:
+    """Return a ResourceClaim of a stranger's pod that holds so many devices of a node."""
+    results = [
+        {"request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": f"device-{at}"}
+        for at in range(number)
+    ]
+    metadata = {"name": f"{pod}-devices", "ownerReferences": [{"kind": "Pod", "name": pod}]}
+    return {"metadata": metadata, "status": {"allocation": {"devices": {"results": results}}}}
 
 
 def looked_at(

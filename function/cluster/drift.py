@@ -542,11 +542,13 @@ class PublishedSlice(NamedTuple):
         """Read one leniently."""
         spec = mapping(manifest.get("spec"))
         pool, driver, devices = mapping(spec.get("pool")), string(spec.get("driver")), []
+        stated, taints = None, read_taints([])
         for device in mappings(spec.get("devices")):
             # Before resource.k8s.io/v1 the content of a device was in `basic`.
             content, name = mapping(device.get("basic")) or device, str(device.get("name"))
             attributes, capacity = mapping(content.get("attributes")), mapping(content.get("capacity"))
-            taints = read_taints(mappings(content["taints"])) if "taints" in content else ()
+            if (marks := content.get("taints")) != stated:  # a node's devices mostly have the same
+                stated, taints = marks, read_taints(mappings(marks))
             devices.append(
                 PublishedDevice(driver, name, attributes, capacity, taints, pool=str(pool.get("name")))
             )
