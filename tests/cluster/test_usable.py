@@ -327,6 +327,25 @@ EVERYWHERE: list[tuple[Look, Plain, list[Plain], str, str]] = [
         "what is not on all of them takes nodes away",
     ),
     (
+        Look(
+            slices=[
+                seen(
+                    resource_slice(at, devices(H200, 7, taints=[BURN]) + devices(H200, 1, taints=[BURN, XID]))
+                )
+                for at in "abcd"
+            ]
+        ),
+        {"nodes": 0},
+        [BURN],
+        (
+            "gpu: 0 of 4 nodes can be used: a has 7 of 8 gpu.nvidia.com, others have the taint"
+            " xid=79:NoExecute, b has 7 of 8 gpu.nvidia.com, others have the taint xid=79:NoExecute, c has 7"
+            " of 8 gpu.nvidia.com, others have the taint xid=79:NoExecute and 1 more. gpu: all gpu have the"
+            " taint burn-in:NoSchedule"
+        ),
+        "a device of a slice has taints of its own",
+    ),
+    (
         Look(slices=with_taints(*"ab", taints=[BURN]), nodes=[seen(node(at)) for at in "ab"], pool=GROWING),
         {"nodes": 6, "toCome": 6},
         [],
