@@ -53,6 +53,8 @@ NOTE = "modelplane.ai/evidence"
 """The annotation with what was known of pods when they were edited last: on an Object, or where that only
 looks, in its manifest.
 """
+COPIES_WAIT = " copies wait"
+"""Ends the note of a gang whose pods become fewer: until its groups are replaced, no copies are added."""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
@@ -153,6 +155,8 @@ class ObservedObject:
     """Whether it, or its remote object, is being deleted."""
     note: str = ""
     """What was known of its pods when it was edited last, see `replica.state`."""
+    copies_wait: bool = False
+    """Whether more copies waited for its groups to become smaller, when it was last composed."""
 
     @property
     def remote_status(self) -> Mapping[str, Plain]:
@@ -261,6 +265,7 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
     notes = (
         mapping(held.get("annotations")).get(NOTE) for held in (metadata, mapping(manifest.get("metadata")))
     )
+    note = next(filter(None, map(string, notes)), "")
     return ObservedObject(
         name=name,
         kind=kind if kind in (KIND, COLLECTION) else "",
@@ -274,7 +279,8 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         synced=synced,
         synced_message=synced_message,
         pending=min(generations, default=0) < number(metadata.get("generation"), 0),
-        note=next(filter(None, map(string, notes)), ""),
+        note=note.removesuffix(COPIES_WAIT),
+        copies_wait=note.endswith(COPIES_WAIT),
         leaving=any(bool(held.get("deletionTimestamp")) for held in (metadata, remote_metadata)),
     )
 

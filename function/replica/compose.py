@@ -33,7 +33,7 @@ from function.replica.workloads import (
     EnginePods,
     budgets,
     claim_template,
-    engine_workload,
+    engine_workloads,
     secrets,
 )
 
@@ -101,7 +101,7 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         states = states_on_kserve(replica, observed, was_updated=snapshot.was_updated)
         wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
         return _desired(request, observed, states.values(), wanted, remaining(snapshot, wanted, states))
-    workloads = [engine_workload(snapshot, engine, claims) for engine in snapshot.replica.spec.engines]
+    workloads = engine_workloads(snapshot, claims)
     states = {
         workload.engine.name: engine_state(
             *(workload.engine.name, workload.engine.copies, workload.key, workload.manifest, observed),

@@ -315,6 +315,7 @@ def engine_state(
     applied = workload.manifest == manifest and workload.is_applied(was_applied=was_updated)
     evident = applied and is_known(workload, was_updated=was_updated)
     updated, total = count(workload, "updatedReplicas") if evident else 0, count(workload, "replicas")
+    fault = fault_of(workload, is_unknown=applied and not evident)
     return EngineState(
         name=engine,
         copies=copies,
@@ -327,7 +328,7 @@ def engine_state(
         up_to_date=0 < updated == total and not is_updating(workload),
         # Without evidence, a rollout that ran out of time may be the one of before.
         stalled=stalled(workload) if evident else "",
-        fault=fault_of(workload, is_unknown=applied and not evident),
+        fault="; ".join(filter(None, (fault, COPIES_LATER if replicas_of(manifest) < copies else ""))),
         refused=pods_refused(workload),
     )
 
@@ -338,6 +339,8 @@ def is_known(workload: ObservedObject, *, was_updated: bool) -> bool:
     return is_about_spec(workload, template, was_updated=was_updated)
 
 
+COPIES_LATER = "more copies follow when every group has fewer pods"
+"""Said while an engine of the replica gives nodes back (`workloads.engine_workloads`)."""
 WAY_OUT = "if this lasts, edit the template again: its pods may run it already"
 """Ends the doubt after an edit that was taken back: it gives the controller something to report."""
 

@@ -1,6 +1,6 @@
 """Workloads: the Deployment of a Standalone, the LeaderWorkerSet of a gang, and the claims of their devices.
 
-    claim_template ▶ the devices of each member        engine_workload ▶ what runs its pods
+    claim_template ▶ the devices of each member        engine_workloads ▶ what runs its pods
     budgets, secrets ▶ what a platform asks for besides
 
 Two things of Kubernetes shape this file:
@@ -22,14 +22,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from function.api.model import mapping
+from function.api.model import mapping, number
 from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
 from function.fail_static import base_of, key_of, until_edited
-from function.objects import AVAILABLE, NOTE, ObservedObject, composed_object
+from function.objects import AVAILABLE, COPIES_WAIT, NOTE, ObservedObject, composed_object
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 from function.replica.snapshot import ReplicaSnapshot
-from function.replica.state import Edit, digest_of, is_known, noted, template_of
+from function.replica.state import Edit, digest_of, engine_state, is_known, noted, replicas_of, template_of
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""
@@ -128,12 +128,36 @@ class EngineWorkload:
     resource: dict[str, Any]
     is_edited: bool
     """Whether its pods are to run another template than was last applied."""
+    shrinks: bool
+    """Whether groups of it have, or may have, more pods than is wanted now."""
+
+
+def engine_workloads(
+    snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
+) -> list[EngineWorkload]:
+    """Return the workloads of all engines. While one gives nodes back, none gets more copies.
+
+    More copies need the nodes that groups with fewer pods give back. A LeaderWorkerSet counts new groups that
+    wait for a node as its unavailable ones, and then replaces none of those that have the nodes: for ever.
+    """
+    engines = snapshot.replica.spec.engines
+    workloads = [engine_workload(snapshot, engine, claims) for engine in engines]
+    if any(workload.shrinks for workload in workloads):
+        return [engine_workload(snapshot, engine, claims, grows=False) for engine in engines]
+    return workloads
 
 
 def engine_workload(
-    snapshot: ReplicaSnapshot, engine: WorkloadEngine, claims: Mapping[tuple[str, str], ClaimTemplate]
+    snapshot: ReplicaSnapshot,
+    engine: WorkloadEngine,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
+    *,
+    grows: bool = True,
 ) -> EngineWorkload:
-    """Return the workload of an engine: its name and key, its pod templates, its Object."""
+    """Return the workload of an engine: its name and key, its pod templates, its Object.
+
+    `grows`: whether it may get more copies now.
+    """
     base = f"{names.WORKLOAD}-{engine.name}"
     replica, cluster, config = snapshot.replica.name, snapshot.cluster, snapshot.config
     api_version, kind = "apps/v1", "Deployment"
@@ -156,17 +180,19 @@ def engine_workload(
     key = key_of(base, head, snapshot.observed)
     before = snapshot.observed.get(key)
     running, templates = _templates(snapshot, engine, claims, name, before)
-    readiness, pod_labels = AVAILABLE, {WORKLOAD_LABEL: name}
+    readiness, pod_labels, copies = AVAILABLE, {WORKLOAD_LABEL: name}, engine.copies
+    if before is not None and not grows:
+        copies = min(copies, replicas_of(before.manifest))
     spec: dict[str, Any]
     if engine.is_gang:
         leader, worker = templates
         pod_labels = {GANG_LABEL: name}
         # Without a rollout strategy a LeaderWorkerSet updates group by group, none on top.
         group = {"size": engine.pods, "leaderTemplate": leader, "workerTemplate": worker}
-        spec = {"replicas": engine.copies, "leaderWorkerTemplate": group}
+        spec = {"replicas": copies, "leaderWorkerTemplate": group}
     else:
         spec = {
-            "replicas": engine.copies,
+            "replicas": copies,
             "selector": {"matchLabels": pod_labels},
             "template": templates[0],
             "progressDeadlineSeconds": config.progress_deadline_seconds,
@@ -181,11 +207,31 @@ def engine_workload(
             readiness += ONE_COPY
     manifest = {**head, "spec": spec}
     resource = composed_object(manifest, cluster.provider_config, readiness=readiness, watch=config.watch)
-    note = _note(snapshot, key, manifest)
+    shrinks = engine.is_gang and before is not None and _shrinks(snapshot, engine, key, manifest)
+    note = _note(snapshot, key, manifest) + (COPIES_WAIT if shrinks else "")
     if note:
         resource["metadata"] = {"annotations": {NOTE: note}}
     is_edited = before is not None and running != templates
-    return EngineWorkload(engine, key, pod_labels, manifest, resource, is_edited)
+    return EngineWorkload(engine, key, pod_labels, manifest, resource, is_edited, shrinks)
+
+
+def _shrinks(
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, key: str, manifest: Mapping[str, Any]
+) -> bool:
+    """Tell whether groups of an observed gang may have more pods than is wanted.
+
+    They have from the edit on, which leaves a mark in the note, until all are known to have been replaced.
+    """
+    before = snapshot.observed[key]
+    group = mapping(mapping(before.manifest.get("spec")).get("leaderWorkerTemplate"))
+    if number(group.get("size"), engine.pods) > engine.pods:
+        return True
+    if not before.copies_wait:
+        return False
+    copies = replicas_of(before.manifest)
+    same = {**manifest, "spec": manifest["spec"] | {"replicas": copies}}
+    was_updated, observed = snapshot.was_updated, snapshot.observed
+    return not engine_state(engine.name, copies, key, same, observed, was_updated=was_updated).rolled_out
 
 
 def _templates(

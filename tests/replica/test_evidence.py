@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.objects import NOTE
+from function.objects import COPIES_WAIT, NOTE
 from tests.replica.build import Scene, config, engine, gang, member, replica, run
 from tests.replica.provider import applied
 
@@ -44,6 +44,7 @@ class Life:
 
     image: str = OLD
     copies: int = 2
+    workers: int = 1
     second: int = 10
     input: Plain | None = None
 
@@ -60,16 +61,18 @@ class Life:
 
     def ask(self) -> Answer:
         """Ask the function, and keep the status that it writes."""
-        asked = Scene(replica(gang("main", copies=self.copies, image=self.image)), input=self.input)
+        made = gang("main", nodes=self.workers, copies=self.copies, image=self.image)
+        asked = Scene(replica(made), input=self.input)
         asked.replica["status"] = copy.deepcopy(self.status)
         answer = run(asked.but(observed=self.observed))
         conditions = [{"type": kind, "status": str(said[0])} for kind, said in answer.conditions.items()]
         self.status = {**answer.status, "conditions": conditions}
         return answer
 
-    def edit(self, image: str | None = None, copies: int | None = None) -> Answer:
-        """Want another image, or other copies; Crossplane applies what is desired of it."""
+    def edit(self, image: str | None = None, copies: int | None = None, workers: int | None = None) -> Answer:
+        """Want another image, other copies or workers; Crossplane applies what is desired of it."""
         self.image, self.copies = image or self.image, copies or self.copies
+        self.workers = workers or self.workers
         answer = self.ask()
         desired, observed = answer.desired[WORKLOAD], self.observed[WORKLOAD]
         observed["metadata"].pop("annotations", None)
@@ -252,6 +255,52 @@ def test_copies_restart_no_pod(seconds: int) -> None:
         life.act(seconds=seconds)
         assert life.evident, copies
         assert " " not in life.note()  # type: ignore[unreachable]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first", "reason"),
+    [
+        ((2, 3), (4, 1), 2, "groups of 4 pods become twice as many of 2"),
+        ((2, 3), (4, 3), 4, "more of the same have nodes of their own"),
+        ((2, 1), (4, 3), 4, "larger groups were charged with the nodes that they take"),
+        ((4, 3), (2, 1), 2, "fewer copies leave first"),
+    ],
+)
+def test_more_copies_follow_when_no_group_has_more_pods_than_it_should(
+    before: tuple[int, int], after: tuple[int, int], first: int, reason: str
+) -> None:
+    """The controller replaces no group while new ones wait, and those wait for the nodes of the old ones."""
+    life = Life(copies=before[0], workers=before[1])
+    answer = life.edit(copies=after[0], workers=after[1])
+    assert wanted(answer)["leaderWorkerTemplate"]["size"] == after[1] + 1, reason
+    assert wanted(answer)["replicas"] == first, reason
+    assert ("more copies follow" in answer.conditions["ModelUpdated"][2]) is (first < after[0]), reason
+    for updated in (0, 1):
+        life.provide()
+        life.act(updated)
+        assert wanted(life.edit())["replicas"] == first, reason
+    for _ in range(2):
+        life.act()
+        assert wanted(life.edit())["replicas"] == after[0], reason
+        life.provide()
+    assert life.evident, reason
+    assert not life.note().endswith(COPIES_WAIT), reason
+
+
+def wanted(answer: Answer) -> Plain:
+    """Return the spec of the LeaderWorkerSet that is desired."""
+    made: Plain = answer.desired[WORKLOAD]["spec"]["forProvider"]["manifest"]["spec"]
+    return made
+
+
+def test_other_engines_get_no_more_copies_either() -> None:
+    """Their pods would take what a group gave back before its successor comes, which then waits for ever."""
+    scene = Scene(replica(gang("main", nodes=3, copies=2), engine("other", member())), input=SETTINGS)
+    observed = applied(run(scene))
+    after = replica(gang("main", nodes=1, copies=2), engine("other", member(), copies=5))
+    answer = run(scene.but(replica=after, observed=observed))
+    other = answer.desired["model-serving-other"]["spec"]["forProvider"]["manifest"]["spec"]
+    assert (wanted(answer)["leaderWorkerTemplate"]["size"], other["replicas"]) == (2, 1)
 
 
 def test_a_label_of_the_workload_restarts_no_pod() -> None:
