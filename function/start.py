@@ -64,6 +64,8 @@ def _starting() -> Iterator[None]:
     Where it is ignored (`nohup`), it stays ignored. The garbage collector runs seldom from here on, and finds
     nothing to look through when Python ends.
     """
+    # To look for plugins reads the metadata of every package that is installed beside this one.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.set_threshold(*SELDOM)
     atexit.register(gc.freeze)
     before = signal.getsignal(signal.SIGINT)

@@ -49,14 +49,14 @@ class LabelSelector(Model):
 class CacheSpec(Model):
     """Where the cache is staged."""
 
-    cluster_selector: LabelSelector = LabelSelector()
+    cluster_selector: LabelSelector = LabelSelector.model_construct()
 
 
 class ModelCache(Model):
     """One cache of model weights. Its labels narrow new placements; its phases do so where asked for."""
 
     metadata: Metadata
-    spec: CacheSpec = CacheSpec()
+    spec: CacheSpec = CacheSpec.model_construct()
     status: Any = None
     """Read leniently by `phases`: what is wrong with it is no fault of whom it does not concern."""
 

@@ -60,7 +60,7 @@ class Fabric(Model):
     """The network between the nodes of a pool."""
 
     type: str = ""
-    infiniband: InfiniBand = InfiniBand()
+    infiniband: InfiniBand = InfiniBand.model_construct()
 
 
 class NodePool(Model):
@@ -251,7 +251,7 @@ class ClusterStatus(Model):
     """The part of a cluster that the platform publishes."""
 
     conditions: tuple[ConditionStatus, ...] = ()
-    gateway: Gateway = Gateway()
+    gateway: Gateway = Gateway.model_construct()
     gpu_pools: Annotated[tuple[PublishedPool, ...], Field(max_length=MAX_POOLS)] | None = None
     attributes: Attributes | None = None
     heartbeat: Any = None
@@ -275,7 +275,7 @@ class InferenceCluster(Model):
     """One cluster of the fleet."""
 
     metadata: Metadata
-    spec: ClusterSpec = ClusterSpec()
+    spec: ClusterSpec = ClusterSpec.model_construct()
     status: ClusterStatus | None = None
 
     @model_validator(mode="after")

@@ -52,7 +52,7 @@ class InferenceClass(Model):
     """A kind of node."""
 
     metadata: Metadata
-    spec: ClassSpec = ClassSpec()
+    spec: ClassSpec = ClassSpec.model_construct()
 
 
 EXISTING = "Existing"
@@ -99,8 +99,8 @@ class Existing(Model):
 
     secret_ref: SecretRef
     identity_secret_ref: IdentityRef | None = None
-    cache: CacheStorage = CacheStorage()
-    gateway: DeclaredGateway = DeclaredGateway()
+    cache: CacheStorage = CacheStorage.model_construct()
+    gateway: DeclaredGateway = DeclaredGateway.model_construct()
     observer_config_ref: ObserverConfig | None = None
     """The config that nodes are looked at through: the users counted in the composed one wake the cluster."""
 
@@ -218,13 +218,13 @@ class _Spec(StackSpec):
     """The part of the spec that pods depend on."""
 
     node_pools: tuple[PoolNodes, ...] = ()
-    scheduling: Scheduling = Scheduling()
+    scheduling: Scheduling = Scheduling.model_construct()
 
 
 class _Status(Model):
     """The part of the status that says how the cluster is reached."""
 
-    provider_config_ref: ProviderConfigRef = ProviderConfigRef()
+    provider_config_ref: ProviderConfigRef = ProviderConfigRef.model_construct()
 
 
 class WorkloadCluster(Model):
@@ -232,7 +232,7 @@ class WorkloadCluster(Model):
 
     spec: _Spec
     """Required: without it nobody knows what its nodes ask of pods, and those that run would restart."""
-    status: _Status = _Status()
+    status: _Status = _Status.model_construct()
 
     @property
     def provider_config(self) -> str:

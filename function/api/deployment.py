@@ -411,7 +411,7 @@ class CacheRef(Model):
 class ReplicaSpec(Model):
     """The template of one replica."""
 
-    cluster_selector: ClusterSelector = ClusterSelector()
+    cluster_selector: ClusterSelector = ClusterSelector.model_construct()
     model_cache_ref: CacheRef | None = None
     serving: dict[str, Any] | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -437,7 +437,7 @@ class TemplateMetadata(Model):
 class ReplicaTemplate(Model):
     """The replica to run, so many times."""
 
-    metadata: TemplateMetadata = TemplateMetadata()
+    metadata: TemplateMetadata = TemplateMetadata.model_construct()
     spec: ReplicaSpec
 
 

@@ -87,10 +87,14 @@ KIND: Literal["SchedulerConfig"] = "SchedulerConfig"
 class Defaults(StepInput):
     """The values that apply where a deployment sets nothing."""
 
-    placement: PlacementPolicy = PlacementPolicy()
+    placement: PlacementPolicy = PlacementPolicy.model_construct()
 
 
-UNKNOWN_BUDGETS = Defaults(placement=PlacementPolicy(disruption=Disruption(max_unavailable=0, max_surge=200)))
+UNKNOWN_BUDGETS = Defaults.model_construct(
+    placement=PlacementPolicy.model_construct(
+        disruption=Disruption.model_construct(max_unavailable=0, max_surge=200)
+    )
+)
 """The defaults of an input that states some and cannot be read. Law 2: what they may pace waits."""
 
 
@@ -186,13 +190,13 @@ class SchedulerConfig(StepInput):
     kind: Literal["SchedulerConfig"] = KIND
     metadata: dict[str, Any] = {}
     explain: Literal["Conditions", "Status"] = "Conditions"
-    defaults: Defaults = Defaults()
+    defaults: Defaults = Defaults.model_construct()
     overcommit: Literal["Report", "Yield"] = "Report"
     coordination: Literal["None", "GlobalOrder"] = "None"
     capacity: Literal["Replicas", "Published"] = "Replicas"
     """Where the capacity that is taken is read: from every replica, or from what the clusters publish."""
     search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
-    ttl: TtlConfig = TtlConfig()
+    ttl: TtlConfig = TtlConfig.model_construct()
     cel_version: CelVersion = "1.36"
     """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
     scale_selector: Literal["None", "Status"] = "None"
@@ -285,7 +289,7 @@ class WorkloadConfig(StepInput):
     secrets: Literal["Mirror"] | None = None
     diagnose: Literal["Pods"] | None = None
     status: Literal["Engines"] | None = None
-    ttl: TtlConfig = TtlConfig()
+    ttl: TtlConfig = TtlConfig.model_construct()
 
 
 # ClusterConfig: the input of the step that publishes an InferenceCluster. Every field is optional.
@@ -318,11 +322,13 @@ class ClusterConfig(StepInput):
     """Whether the cluster says which replicas give way to one that preempts; needs `publish: Attributes`."""
     tenants: Literal["Ignore", "Charge"] = "Ignore"
     """Whether nodes with devices that others claim count; needs `capacity: Usable`."""
-    gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
-    leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
+    gateway: RemoteName = RemoteName.model_construct(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
+    leader_worker_set: RemoteName = RemoteName.model_construct(
+        namespace="lws-system", name="lws-controller-manager"
+    )
     heartbeat: RemoteName | None = None
     """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""
-    ttl: TtlConfig = TtlConfig()
+    ttl: TtlConfig = TtlConfig.model_construct()
 
     @model_validator(mode="after")
     def _published(self) -> ClusterConfig:
@@ -375,7 +381,7 @@ class RoutingConfig(StepInput):
     api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
     kind: Literal["RoutingConfig"] = "RoutingConfig"
     metadata: dict[str, Any] = {}
-    gateway: GatewayName = GatewayName()
+    gateway: GatewayName = GatewayName.model_construct()
     gateway_address: Annotated[str, Field(max_length=253), AfterValidator(_address)] = ""
     """Where services are reached, said by hand: a host, or a URL. Then nobody else is asked."""
     address_from: Literal["InferenceGateway", "Gateway"] = "InferenceGateway"
@@ -386,4 +392,4 @@ class RoutingConfig(StepInput):
     """The timeout of a request, as Gateway API has it; `0s` for none. Empty leaves it to the gateway."""
     rewrite_host: Flag = False
     """Whether requests to an endpoint that is a DNS name carry that name instead of the gateway's."""
-    ttl: TtlConfig = TtlConfig()
+    ttl: TtlConfig = TtlConfig.model_construct()

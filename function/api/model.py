@@ -45,9 +45,14 @@ CelVersion = Literal["1.36", "1.37"]
 
 
 class Model(BaseModel):
-    """Base of all objects. Unknown fields are ignored: an API grows without breaking its readers."""
+    """Base of all objects. Unknown fields are ignored: an API grows without breaking its readers.
+
+    Validators are built when a model first parses: to build those of all takes longer than most commands.
+    So a default that is a model is made by `model_construct`, which needs none.
+    """
 
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         extra="ignore",
         alias_generator=to_camel,
@@ -75,6 +80,13 @@ class Model(BaseModel):
             raise Malformed(faults_of(error)) from None
         except RecursionError:
             raise Malformed([Fault("", "nested too deeply")]) from None
+
+
+def build_validators(base: type[Model] = Model) -> None:
+    """Build the validators of all models at once, which a server does before its first call."""
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        build_validators(model)
 
 
 def shape_of(model: type[BaseModel]) -> dict[str, Shape | None]:
@@ -105,7 +117,7 @@ class StackSpec(Model):
     """The part of a cluster's spec that says what turns replicas into pods there."""
 
     stack: Stack = STANDARD
-    kserve: KServeSpec = KServeSpec()
+    kserve: KServeSpec = KServeSpec.model_construct()
 
     @property
     def dialect(self) -> str:

@@ -33,14 +33,14 @@ class Routing(Model):
 class _Status(Model):
     """The part of the status that says where requests go."""
 
-    routing: Routing = Routing()
+    routing: Routing = Routing.model_construct()
 
 
 class ModelEndpoint(Named):
     """One endpoint."""
 
     spec: EndpointSpec
-    status: _Status = _Status()
+    status: _Status = _Status.model_construct()
 
     @property
     def backend(self) -> str:

@@ -184,7 +184,7 @@ class Container(Model):
     """The engine's container."""
 
     image: Name
-    resources: Resources = Resources()
+    resources: Resources = Resources.model_construct()
     volume_mounts: tuple[Mount, ...] = ()
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class PodSpec(Model):
 class PodTemplate(Model):
     """The pods of a member."""
 
-    metadata: PodMetadata = PodMetadata()
+    metadata: PodMetadata = PodMetadata.model_construct()
     spec: PodSpec
 
     @property
@@ -345,7 +345,7 @@ class WorkloadSpec(Model):
 
     cluster_name: Name
     model_cache_ref: CacheRef | None = None
-    serving: ServingSpec = ServingSpec()
+    serving: ServingSpec = ServingSpec.model_construct()
     engines: Annotated[tuple[WorkloadEngine, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

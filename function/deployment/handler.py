@@ -30,7 +30,7 @@ from function.scheduler.memo import Shared, parts_of
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import NO_PEERS, Fleet, scheduling_input
 
-DEFAULTS = SchedulerConfig()
+DEFAULTS = SchedulerConfig.model_construct()
 """What a step without an input asks for."""
 
 KIND = "ModelDeployment"

@@ -19,6 +19,7 @@ from typing import Any
 import grpc
 from prometheus_client import start_http_server
 
+from function.api.model import build_validators
 from function.api.names import API_VERSION
 from function.deployment.requirements import CLUSTERS, REPLICAS
 from function.runner import Function
@@ -231,6 +232,7 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
     if function.memory is not None:
         metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, metrics)
+    build_validators()  # Those of the other kinds too, which no rehearsal parses.
     rehearse(type(function)(Silence()).answer)
     collect_seldom()  # Before it is served: the first call would wait for it.
     await server.start()

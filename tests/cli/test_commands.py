@@ -102,6 +102,22 @@ def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
     assert {name for name in loaded if name.startswith(HEAVY)} == set()
 
 
+def test_importing_every_command_builds_no_validator() -> None:
+    """A command builds those that it uses: to build all of them took as long as a small command."""
+    program = """
+from importlib import import_module
+from function.api.model import Model
+from function.cli import COMMANDS
+for lazy in COMMANDS.values():
+    import_module(lazy.where.partition(":")[0])
+def below(model):
+    return [name for one in model.__subclasses__() for name in ([one] if one.__pydantic_complete__ else [])
+            + below(one)]
+print(below(Model))
+"""
+    assert _started("-c", program).stdout == "[]\n"
+
+
 def test_a_shell_takes_every_command_line_of_the_pages() -> None:
     """`function` is a word of bash: `function --insecure` is a syntax error there."""
     bash = shutil.which("bash")

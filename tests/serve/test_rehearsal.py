@@ -29,8 +29,12 @@ import gc
 import os
 import signal
 from grpc.aio import _server
+from function.api.model import Model
 from function.main import main
 order = []
+def lacking(model):
+    below = model.__subclasses__()
+    return [one.__name__ for one in below if not one.__pydantic_complete__] + sum(map(lacking, below), [])
 def noted(what, call):
     def run(*given):
         order.append(what)
@@ -40,7 +44,7 @@ gc.collect, _server.Server.start = noted("collect", gc.collect), noted("start", 
 class Log:
     def info(self, event, **_):
         if event == "serving":
-            print(order)
+            print(order, lacking(Model))
             os.kill(os.getpid(), signal.SIGTERM)
     warning = error = info
 import function.main
@@ -71,6 +75,6 @@ def test_after_the_rehearsal_a_call_imports_nothing_of_ours() -> None:
 
 
 def test_what_takes_long_comes_before_the_first_call_can() -> None:
-    """A full collection of what was imported takes longer than a call, and holds up the loop."""
+    """A full collection of what was imported takes longer than a call, as building all validators does."""
     ran = subprocess.run([sys.executable, "-c", ORDER], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "['collect', 'start']"
+    assert ran.stdout.strip() == "['collect', 'start'] []"
