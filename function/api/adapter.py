@@ -18,8 +18,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from function.api import model
 from function.api.fault import Malformed, shown
-from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, shape_of, string
+from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, string
 from function.api.names import NAME_LENGTH, is_dns_label
 from function.api.replica import LEAVING_ANNOTATION, owner_of
 from function.boundary import Document, Reuse, Shape, Unreadable
@@ -48,10 +49,6 @@ class AdapterRoom(Keyed):
     def adapters(self) -> int:
         """How many adapters the engine holds."""
         return self.slots * self.overcommit
-
-    def stated(self) -> dict[str, Any]:
-        """Return the fields that are set, as they are written."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def common_room(rooms: Iterable[AdapterRoom]) -> AdapterRoom | None:
@@ -110,13 +107,9 @@ class ModelAdapter(Named):
         return self
 
 
-ADAPTER_SHAPE: Shape = shape_of(ModelAdapter) | {"metadata": dict.fromkeys(("name", "namespace", "uid"))}
-
-
-def read_adapter(document: Document) -> ModelAdapter:
-    """Read one ModelAdapter. Raises Malformed, and Unreadable for what cannot be decoded."""
-    return ModelAdapter.parse(document.project(ADAPTER_SHAPE))
-
+_METADATA = dict.fromkeys(("name", "namespace", "uid"))
+ADAPTER_SHAPE: Shape = model.shape_of(ModelAdapter) | {"metadata": _METADATA}
+read_adapter = model.reader_of(ModelAdapter, ADAPTER_SHAPE)
 
 PLACEMENT_SHAPE: Shape = {
     "metadata": {

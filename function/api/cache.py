@@ -41,10 +41,6 @@ class LabelSelector(Model):
 
     match_labels: dict[str, str] = {}
 
-    def matches(self, labels: dict[str, str]) -> bool:
-        """Tell whether every wanted label is there with the wanted value."""
-        return all(labels.get(key) == value for key, value in self.match_labels.items())
-
 
 class CacheSpec(Model):
     """Where the cache is staged."""

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
-from function.api.model import Metadata, Model, Name, StackSpec, Whole, number, shape_of
-from function.boundary import Document, Shape
+from function.api.model import Metadata, Model, Name, StackSpec, Whole, number, reader_of, shape_of
+from function.boundary import Shape
 
 # InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.
 
@@ -164,11 +164,6 @@ class DeclaredCluster(Model):
     spec: DeclaredClusterSpec
 
     @property
-    def name(self) -> str:
-        """The cluster's name."""
-        return self.metadata.name
-
-    @property
     def existing(self) -> Existing | None:
         """How the handler makes it reachable; None for another source, which is an earlier step's work."""
         return self.spec.cluster.existing if self.spec.cluster.source == EXISTING else None
@@ -180,12 +175,11 @@ RESERVED_PREFIX = "modelplane.ai/"
 """Labels and annotations that nobody but this system sets."""
 
 
-def _unreserved(pairs: dict[str, str]) -> dict[str, str]:
-    """Leave out what decides where requests go and which pods belong to whom. Our XRD refuses it."""
-    return {key: pairs[key] for key in pairs if not key.startswith(RESERVED_PREFIX)}
-
-
-Stamps = Annotated[dict[str, str], AfterValidator(_unreserved)]
+Stamps = Annotated[
+    dict[str, str],
+    AfterValidator(lambda pairs: {key: pairs[key] for key in pairs if not key.startswith(RESERVED_PREFIX)}),
+]
+"""Without what decides where requests go and which pods belong to whom. Our XRD refuses that."""
 
 
 class PoolNodes(Model):
@@ -246,8 +240,4 @@ class WorkloadCluster(Model):
 
 
 SHAPE: Shape = shape_of(WorkloadCluster)
-
-
-def read_workload_cluster(document: Document) -> WorkloadCluster:
-    """Read one InferenceCluster. Raises Malformed, and Unreadable for what cannot be decoded."""
-    return WorkloadCluster.parse(document.project(SHAPE))
+read_workload_cluster = reader_of(WorkloadCluster, SHAPE)

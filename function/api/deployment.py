@@ -146,15 +146,6 @@ class RequestReference(NamedTuple):
     sub: SubRequest
 
 
-def members_of(shapes: Iterable[ReplicaShape]) -> Iterator[MemberReference]:
-    """Every member of every engine of every shape."""
-    for number, shape in enumerate(shapes):
-        base = f"alternatives[{number - 1}].engines" if number else "engines"
-        for at, engine in enumerate(shape.engines):
-            for place, member in enumerate(engine.members):
-                yield MemberReference(f"{base}[{at}].members[{place}]", shape, engine, member)
-
-
 def requests_of(members: Iterable[MemberReference]) -> Iterator[RequestReference]:
     """Every way to satisfy every device request of members."""
     for reference in members:
@@ -338,11 +329,6 @@ class Disruption(Model):
             raise ValueError("must be at least 1 where maxSurge is 0: nothing could ever be replaced")
         return value
 
-    @property
-    def allowed(self) -> int | None:
-        """How many may be missing. Left out: none where there is surge, else any number (None)."""
-        return 0 if self.max_unavailable is None and self.max_surge else self.max_unavailable
-
 
 class Rollout(Model):
     """How many replicas may be out of service at a time because of an edit of the template."""
@@ -486,7 +472,13 @@ class ModelDeployment(MemoHolder):
     @cached_property
     def members(self) -> tuple[MemberReference, ...]:
         """Every member with its path, those of the alternatives too."""
-        return tuple(members_of(self.shapes))
+        listed = []
+        for number, shape in enumerate(self.shapes):
+            base = f"alternatives[{number - 1}].engines" if number else "engines"
+            for at, engine in enumerate(shape.engines):
+                for place, member in enumerate(engine.members):
+                    listed.append(MemberReference(f"{base}[{at}].members[{place}]", shape, engine, member))
+        return tuple(listed)
 
     @cached_property
     def requests(self) -> tuple[RequestReference, ...]:

@@ -13,7 +13,7 @@ and note the first fault.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args, get_origin
@@ -81,6 +81,10 @@ class Model(BaseModel):
         except RecursionError:
             raise Malformed([Fault("", "nested too deeply")]) from None
 
+    def as_written(self) -> dict[str, Any]:
+        """Return the fields that are set, under the names of the API."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
 
 def build_validators(base: type[Model] = Model) -> None:
     """Build the validators of all models at once, which a server does before its first call."""
@@ -105,6 +109,17 @@ def _shape_of(annotation: object) -> Shape | None:
         return PACKED
     below = (_shape_of(arg) for arg in get_args(annotation) if get_origin(annotation) is not dict)
     return next(filter(None, below), None)
+
+
+M = TypeVar("M", bound=Model)
+
+
+def reader_of(model: type[M], shape: Shape) -> Callable[[Document], M]:
+    """Return what reads an object of this model, and decodes nothing of it but the paths of `shape`.
+
+    It raises Malformed, and Unreadable for what cannot be decoded.
+    """
+    return lambda document: model.parse(document.project(shape))
 
 
 class KServeSpec(Model):

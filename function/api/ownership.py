@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from function.api.model import Named
 from function.api.names import Identity
 from function.api.replica import ModelReplica
 from function.boundary import Document
@@ -65,11 +64,6 @@ class Owner:
     name: str
     uid: str
     """Empty where it was never stored."""
-
-    @classmethod
-    def of(cls, deployment: Named) -> Owner:
-        """Return a parsed deployment as an owner."""
-        return cls(deployment.namespace, deployment.name, deployment.metadata.uid)
 
     def owns(self, replica: ModelReplica) -> bool:
         """Tell whether a listed replica is this deployment's own."""

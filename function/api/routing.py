@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from function.api.model import Model, Name, Named, Whole, shape_of
-from function.boundary import Document, Shape
+from function.api.model import Model, Name, Named, Whole, reader_of, shape_of
+from function.boundary import Shape
 
 
 class EndpointSpec(Model):
@@ -50,12 +50,7 @@ class ModelEndpoint(Named):
 
 _METADATA = dict.fromkeys(("name", "namespace", "deletionTimestamp"))
 ENDPOINT_SHAPE: Shape = shape_of(ModelEndpoint) | {"metadata": _METADATA}
-
-
-def read_endpoint(document: Document) -> ModelEndpoint:
-    """Read one ModelEndpoint. Raises Malformed, and Unreadable for what cannot be decoded."""
-    return ModelEndpoint.parse(document.project(ENDPOINT_SHAPE))
-
+read_endpoint = reader_of(ModelEndpoint, ENDPOINT_SHAPE)
 
 # ModelService: one address for a model, in front of the endpoints that its selectors match.
 
@@ -103,8 +98,4 @@ class ModelService(Named):
 
 
 SERVICE_SHAPE: Shape = shape_of(ModelService) | {"metadata": {"name": None, "namespace": None}}
-
-
-def read_service(document: Document) -> ModelService:
-    """Read one ModelService. Raises Malformed, and Unreadable for what cannot be decoded."""
-    return ModelService.parse(document.project(SERVICE_SHAPE))
+read_service = reader_of(ModelService, SERVICE_SHAPE)

@@ -64,10 +64,6 @@ class DeviceToleration(Toleration):
 
     toleration_seconds: Whole | None = None
 
-    def stated(self) -> dict[str, Any]:
-        """The fields that are set, under the names of the API."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
-
 
 def read_taints(stated: Iterable[Mapping[str, Any]]) -> tuple[Taint, ...]:
     """Read the taints that somebody else published, sorted. One whose effect is another keeps nobody off."""

@@ -122,7 +122,7 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
             "apiVersion": "infrastructure.modelplane.ai/v1alpha1",
             "kind": "ServingStack",
             "metadata": {
-                "name": names.provider_config_name(cluster.name, "serving-stack"),
+                "name": names.provider_config_name(cluster.metadata.name, "serving-stack"),
                 "namespace": SYSTEM_NAMESPACE,
             },
             "spec": {"secrets": secrets},

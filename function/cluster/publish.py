@@ -383,7 +383,7 @@ def arbitrated(
     """
     if snapshot.config.preemption == "Arbitrate" and isinstance(cluster, DeclaredCluster):
         if snapshot.replicas is not None:
-            return {GIVES_WAY: victims(cluster.name, pools, snapshot.replicas)[0]}
+            return {GIVES_WAY: victims(cluster.metadata.name, pools, snapshot.replicas)[0]}
     elif isinstance(cluster, DeclaredCluster):
         return {}
     return {key: snapshot.before[key] for key in (GIVES_WAY,) if key in snapshot.before}
@@ -407,7 +407,7 @@ def _heartbeat(snapshot: ClusterSnapshot) -> str:
 def _pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
     """Return the pools in the order of the spec: those whose class has devices, or that were published."""
     last = {string(pool.get("name")): pool for pool in mappings(snapshot.before.get("gpuPools"))}
-    here = [replica for replica in snapshot.replicas or () if replica.cluster == cluster.name]
+    here = [replica for replica in snapshot.replicas or () if replica.cluster == cluster.metadata.name]
     made = []
     for declared in cluster.spec.node_pools:
         pool = _pool(snapshot, declared, last.get(declared.name))
@@ -416,7 +416,7 @@ def _pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str
     if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
         return made
     summed = flag if snapshot.config.charges == "Overcommitted" else charge
-    return summed(cluster.name, made, snapshot.replicas)
+    return summed(cluster.metadata.name, made, snapshot.replicas)
 
 
 def _with_usable(
@@ -446,7 +446,8 @@ def _with_usable(
         if snapshot.replicas is None:  # Law C 3: the last word stands until the replicas are delivered.
             held = mapping(last.get(USABLE)).get(mark) is True
         else:
-            held = bool(_opened(cluster.name, [{**declared, "nodes": nodes}], here).overcommitted_pools())
+            pools = [{**declared, "nodes": nodes}]
+            held = bool(_opened(cluster.metadata.name, pools, here).overcommitted_pools())
         if held:
             made[mark] = True
     if seen.tainted and declared.get("devices"):

@@ -335,7 +335,7 @@ def _pod(
         "args": args,
         "volumeMounts": [
             {"name": SHARED_MEMORY, "mountPath": "/dev/shm"},  # noqa: S108 - a mount
-            *pods.mounts_of(member),
+            *(mount.as_written() for mount in source.volume_mounts),
         ],
     }
     env = pods.environment(snapshot, source, is_gang=engine.is_gang)

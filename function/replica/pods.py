@@ -115,7 +115,7 @@ def pod_template(
         mounts.append({"name": "model-cache", "mountPath": MODELS})
         cache = names.cache_claim_name(replica.namespace, replica.cache)
         volumes.append({"name": "model-cache", "persistentVolumeClaim": {"claimName": cache}})
-    mounts += mounts_of(member)
+    mounts += [mount.as_written() for mount in member.template.container.volume_mounts]
     volumes += volumes_of(snapshot, member)
     container = _engine_container(snapshot, engine, member, mounts)
     running = mapping(running_template(member, before).get("spec"))
@@ -190,14 +190,6 @@ def resources_of(member: WorkloadMember) -> dict[str, Any]:
     """Return what a member's container asks for: its claim, and what the user says besides."""
     claims = {"claims": [{"name": CLAIM}]} if member.device_requests else {}
     return {**claims, **member.template.container.resources.stated}
-
-
-def mounts_of(member: WorkloadMember) -> list[dict[str, Any]]:
-    """Return where the user's volumes are mounted."""
-    return [
-        mount.model_dump(by_alias=True, exclude_unset=True)
-        for mount in member.template.container.volume_mounts
-    ]
 
 
 def volumes_of(snapshot: ReplicaSnapshot, member: WorkloadMember) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ def claimed(request: ClaimedRequest) -> dict[str, Any]:
     if request.selectors:
         exactly["selectors"] = [{"cel": {"expression": selector.cel}} for selector in request.selectors]
     if request.tolerations:
-        exactly["tolerations"] = [toleration.stated() for toleration in request.tolerations]
+        exactly["tolerations"] = [toleration.as_written() for toleration in request.tolerations]
     return {"name": request.name, "exactly": exactly}
 
 

@@ -37,9 +37,11 @@ Rank: TypeAlias = tuple[int, ...]
 
 
 def drain_budget(inputs: SchedulingInput) -> int | None:
-    """How many may be out of service because of drains; None for no limit."""
+    """How many may be out of service for drains; None for no limit. Left out beside a surge: none."""
     stated = inputs.policy.disruption
-    return stated.allowed if stated else None
+    if stated is None or (stated.max_unavailable is None and not stated.max_surge):
+        return None
+    return stated.max_unavailable or 0
 
 
 def surge(inputs: SchedulingInput) -> int:

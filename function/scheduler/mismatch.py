@@ -210,7 +210,7 @@ def _moved_cache(
         absent = resolution is Resolution.ABSENT
         detail = f"ModelCache {wanted} does not exist" if absent else f"ModelCache {wanted} is not known yet"
         return Deviation(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
-    if inputs.fleet.cache.spec.cluster_selector.matches(cluster.labels):
+    if inputs.fleet.cache.footprint.items() <= cluster.labels.items():
         return None
     return Deviation(Mismatch.CacheMoved, f"cache {wanted}")  # M6
 

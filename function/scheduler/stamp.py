@@ -97,7 +97,7 @@ def engine_spec(engine: Engine, members: list[dict[str, Any]]) -> dict[str, Any]
     if engine.phase is not None:
         emitted["phase"] = engine.phase
     if engine.adapters is not None:
-        emitted["adapters"] = engine.adapters.stated()
+        emitted["adapters"] = engine.adapters.as_written()
     return emitted
 
 

@@ -104,7 +104,8 @@ def decisions(
             deployment = with_defaults(api.ModelDeployment.parse(manifest.content), settings)
         except api.Malformed:
             continue
-        name, owner = (deployment.namespace, deployment.name), Owner.of(deployment)
+        name = deployment.namespace, deployment.name
+        owner = Owner(*name, deployment.metadata.uid)
         own_replicas = tuple(
             replica for replica in by_owner[name] if owner.owns(replica) and not replica.deleting
         )

@@ -288,7 +288,7 @@ def _requests(member: Member, match: Match) -> list[dict[str, Any]]:
             "deviceClassName": claim.device.device_class_name,
             "count": claim.count,
             **({"selectors": [{"cel": source} for source in claim.selectors]} if claim.selectors else {}),
-            **({"tolerations": [one.stated() for one in tolerations]} if tolerations else {}),
+            **({"tolerations": [one.as_written() for one in tolerations]} if tolerations else {}),
         }
         for claim in match.claimed
         for tolerations in (ways[claim.request][claim.rank].tolerations,)

@@ -53,10 +53,12 @@ class Sorting:
     others: list[ModelReplica] = field(default_factory=list)
     name: str = field(init=False)
     """The deployment's, which every replica of a fleet is compared with."""
+    owner: Owner = field(init=False)
 
     def __post_init__(self) -> None:
-        """Take the name."""
+        """Take the name, and what decides which listed replicas are its own."""
         self.name = self.deployment.name
+        self.owner = Owner(self.deployment.namespace, self.name, self.deployment.metadata.uid)
 
     @classmethod
     def beside(
@@ -100,7 +102,7 @@ class Sorting:
             if replica.cluster and replica.index is not None
             else None
         )
-        if identity is None or not Owner.of(self.deployment).owns(replica) or identity in self.shadowed:
+        if identity is None or not self.owner.owns(replica) or identity in self.shadowed:
             self.others.append(replica)
         else:
             self.candidates.setdefault(identity, []).append((replica, document))
