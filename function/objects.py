@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from function.api.model import condition_of, conditions_of, mapping, number, plain_of, string
@@ -222,18 +223,12 @@ SHAPE = _shape(None, _REMOTE)
 BRIEF_SHAPE = _shape(_HEAD, {**_HEAD, "status": None})
 
 
-def read_object(document: Document) -> ObservedObject:
-    """Read one observed composed resource. What cannot be read has no kind: doubt to every handler."""
-    return _read(document, SHAPE)
+def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
+    """Read one observed composed resource as far as it can be.
 
-
-def read_briefly(document: Document) -> ObservedObject:
-    """Read the same without specs: what it is, where it is, and the status of its remote object."""
-    return _read(document, BRIEF_SHAPE)
-
-
-def _read(document: Document, shape: Shape) -> ObservedObject:
-    """Read an Object as far as it can be. What is not certain of it is left out: doubt removes nothing."""
+    What is not certain of it is left out: doubt removes nothing. What cannot be read has no kind, which is
+    doubt to every handler.
+    """
     plain = plain_of(document, shape)
     metadata = mapping(plain.get("metadata"))
     name = string(metadata.get("name"))
@@ -283,6 +278,10 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         copies_wait=note.endswith(COPIES_WAIT),
         leaving=any(bool(held.get("deletionTimestamp")) for held in (metadata, remote_metadata)),
     )
+
+
+read_briefly = partial(read_object, shape=BRIEF_SHAPE)
+"""Read the same without specs: what it is, where it is, and the status of its remote object."""
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

@@ -175,7 +175,7 @@ def drift(
         node
         for node in sorted(devices_by_node)
         if POOL_LABEL not in labels.get(node, {})
-        and not any(carries(labels.get(node, {}), selector) for selector in selectors)
+        and not any(selector.items() <= labels.get(node, {}).items() for selector in selectors)
     ]
     return tuple(
         _pool(
@@ -195,11 +195,6 @@ def node_labels_of(name: str, node_selector: object) -> dict[str, Any]:
     return mapping(node_selector) or {POOL_LABEL: name}
 
 
-def carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
-    """Tell whether a node with these labels is one of the pool's."""
-    return all(labels.get(key) == value for key, value in selector.items())
-
-
 def _pool(
     pool: JsonObject,
     declared: JsonObject,
@@ -214,7 +209,7 @@ def _pool(
     """
     (cordoned, rules), name, most = live, str(pool.get("name")), number(pool.get("nodes"), 0)
     selector = node_labels_of(name, declared.get("nodeSelector"))
-    members = sorted(node for node, node_labels in labels.items() if carries(node_labels, selector))
+    members = sorted(node for node, node_labels in labels.items() if selector.items() <= node_labels.items())
     inventories = [(node, devices_by_node.get(node)) for node in members]
     entries = mappings(pool.get("devices"))
     findings = {Drift(name, kind, detail) for kind, detail in of_classes(entries, rules)}

@@ -132,7 +132,7 @@ _SLICES: Memo[str, Shape] = Memo(_slice, 64)
 """A cluster has thousands of slices, of few drivers."""
 
 
-def _read(document: Document, shape: Shape, read: Callable[[JsonObject], T]) -> Sighting[T]:
+def _read(shape: Shape, read: Callable[[JsonObject], T], document: Document) -> Sighting[T]:
     """Read one Object of a collection. What cannot be read was never read."""
     seen: Shape = {"conditions": _CONDITIONS, "atProvider": {"manifest": shape}}
     plain = plain_of(document, {"metadata": {"deletionTimestamp": None}, "status": seen})
@@ -147,25 +147,15 @@ def _read(document: Document, shape: Shape, read: Callable[[JsonObject], T]) -> 
     )
 
 
-def read_node(document: Document) -> Sighting[SeenNode]:
-    """Read what was seen of a Node."""
-    return _read(document, _NODE, SeenNode.read)
-
-
 def read_slice(document: Document) -> Sighting[drift.PublishedSlice]:
     """Read what was seen of a ResourceSlice."""
     driver = text_at(document, "status", "atProvider", "manifest", "spec", "driver")
-    return _read(document, _SLICES.of(driver, driver), drift.PublishedSlice.read)
+    return _read(_SLICES.of(driver, driver), drift.PublishedSlice.read, document)
 
 
-def read_rule(document: Document) -> Sighting[JsonObject]:
-    """Read what was seen of a DeviceTaintRule."""
-    return _read(document, _RULE, mapping)
-
-
-def read_claim(document: Document) -> Sighting[JsonObject]:
-    """Read what was seen of a ResourceClaim."""
-    return _read(document, _CLAIM, mapping)
+read_node = partial(_read, _NODE, SeenNode.read)
+read_rule = partial(_read, _RULE, mapping)  # DeviceTaintRules.
+read_claim = partial(_read, _CLAIM, mapping)  # ResourceClaims.
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +380,7 @@ def _pool(
     here = [
         (node.content, node.current)
         for node in nodes
-        if node.content is not None and drift.carries(node.content.labels, selector)
+        if node.content is not None and selector.items() <= node.content.labels.items()
     ]
     there = unread + len(here)
     # What was seen before the provider lost the cluster may be over: the node counts.

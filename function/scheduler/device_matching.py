@@ -507,7 +507,11 @@ def resolve(
         candidates = zip(member.requests, search.options, wider.options, strict=True)
         barred = [request for request, *ways in candidates if not any(ways)]
         if barred:
-            return Refusal(partial(_barred, member, barred, devices))
+            return Refusal(
+                lambda evaluations: combined(
+                    [_why_none(evaluations, member, request, devices) for request in barred]
+                )
+            )
         # An assignment that claims a device comes before any that does not, whatever the order of entries.
         chosen = search.first(claiming=True) or (wider.first(claiming=True) if wider.combines else None)
         chosen = chosen or search.first(claiming=False)
@@ -631,13 +635,6 @@ def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) ->
         for sub in subs
         for device in relevant_entries(evaluations, sub, devices)
     )
-
-
-def _barred(
-    member: Member, requests: Sequence[DeviceRequest], devices: Sequence[Device], evaluations: Evaluations
-) -> Rejection:
-    """Say why no device entry covers any of some requests."""
-    return combined([_why_none(evaluations, member, request, devices) for request in requests])
 
 
 def _why_none(

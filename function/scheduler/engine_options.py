@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +22,6 @@ from function.api.replica import StampedConstraint
 from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_of, total
 from function.scheduler.device_matching import Match, Refusal
 from function.scheduler.price import price_of
-from function.scheduler.selectors import Evaluations
 
 # A candidate: one cluster with a complete choice of pools for one new replica.
 
@@ -182,19 +181,11 @@ def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -
 
 def refused(members: Sequence[Member], verdicts: Sequence[Verdict]) -> Refusal | None:
     """Return the refusal of the members that do not fit, if there are any."""
-    fit = all(isinstance(verdict, Match) for verdict in verdicts)
-    return None if fit else Refusal(partial(_barred, members, verdicts))
-
-
-def _barred(members: Sequence[Member], verdicts: Sequence[Verdict], evaluations: Evaluations) -> Rejection:
-    """Say why members do not fit; each rejection has the role of its member."""
-    return combined(
-        [
-            verdict.explained(evaluations).at(member=member.role)
-            for member, verdict in zip(members, verdicts, strict=True)
-            if isinstance(verdict, Refusal)
-        ]
-    )
+    pairs = zip(members, verdicts, strict=True)
+    barred = [(member.role, verdict) for member, verdict in pairs if isinstance(verdict, Refusal)]
+    if not barred:
+        return None
+    return Refusal(lambda asked: combined([why.explained(asked).at(member=role) for role, why in barred]))
 
 
 def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:

@@ -179,7 +179,7 @@ class EasySearches(dict[tuple[ClusterFit, Capacities, int], SearchOutcome]):
     """
 
 
-class HardSearches:
+class HardSearches(dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]]):
     """The outcomes of the hard searches of one pass.
 
     Law: as of easy ones, but that a hard one drew on what others had left of the call's budget. It is shared
@@ -187,24 +187,20 @@ class HardSearches:
     them share their device lists.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._ended: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
-
-    def get(
+    def ended(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int
     ) -> SearchOutcome | None:
         """Return what a search ended with, unless it ran out of fewer steps than there are now."""
-        if not self._ended:
+        if not self:
             return None
-        earlier_steps, outcome = self._ended.get((_content(cluster, fit), free), (0, None))
+        earlier_steps, outcome = self.get((_content(cluster, fit), free), (0, None))
         return None if outcome is Reason.SearchBudgetExceeded and earlier_steps < steps else outcome
 
     def put(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: SearchOutcome
     ) -> None:
         """Note what a search ended with, and the steps it had."""
-        self._ended[_content(cluster, fit), free] = steps, outcome
+        self[_content(cluster, fit), free] = steps, outcome
 
 
 def _content(cluster: InferenceCluster, fit: ClusterFit) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ class Placer:
         if easy is not None:
             return easy
         budget = self._matcher.budget.open()
-        solution = self._hard.get(cluster, fit, free, budget.steps)
+        solution = self._hard.ended(cluster, fit, free, budget.steps)
         if solution is not None:
             return solution
         outcome = search(fit, free, budget=budget, tightest=self._inputs.policy.strategy == "BinPack")

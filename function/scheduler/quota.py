@@ -30,9 +30,8 @@ from function.api.inputs import Quota, QuotaAmounts
 from function.api.names import NamespacedName
 from function.api.reasons import Reason, Rejection
 from function.api.replica import GuaranteeShare, ModelReplica
-from function.cel import OutcomeMemo, Subject
+from function.cel import OutcomeMemo
 from function.cel.library.charges import LIMIT
-from function.cel.selector import Outcome, Program
 from function.scheduler.price import devices_of, price_of
 
 UNITS = {
@@ -140,7 +139,8 @@ class QuotaUsage:
         self._scopes = {
             quotas[0].name: _Scope.of(quotas, money=key[-1]) for key, quotas in same_scope.items()
         }
-        self._outcomes = OutcomeMemo(self._evaluate)
+        # Each within an equal part of the units that all expressions have on all pools together.
+        self._outcomes = OutcomeMemo(lambda program, pool: program.evaluate(pool, self._units_each))
         self._covered: dict[tuple[str, str], frozenset[str]] = {}
         self._split: dict[tuple[str, str, frozenset[str]], list[_Part]] = {}
         counters = {name: Counter[str]() for name in self._scopes}
@@ -364,10 +364,6 @@ class QuotaUsage:
             return True
         outcome = self._outcomes.outcome(quota.program, pool.node)
         return outcome.matched or outcome.kind == "cost"
-
-    def _evaluate(self, program: Program, pool: Subject) -> Outcome:
-        """Evaluate within an equal part of the units that all expressions have on all pools together."""
-        return program.evaluate(pool, self._units_each)
 
     @cached_property
     def _units_each(self) -> int:

@@ -204,22 +204,21 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
             yield chosen
 
 
-class Matching:
-    """Remembers what was tried, for one check: the roles of most gangs ask for the same."""
+class Matching(dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClaim]]):
+    """Remembers what was tried, for one check: the roles of most gangs ask for the same.
 
-    def __init__(self) -> None:
-        """Start with nothing: a memo of another check could be of another fleet."""
-        self._claims: dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClaim]] = {}
+    A memo of another check could be of another fleet.
+    """
 
     def claims(self, member: Member, pool: Pool, *, new: bool = True) -> frozenset[MemberClaim]:
         """Return every claim that the member could be stamped with there. Raises TooMany."""
         key = (member.node_selector, pool, new)
-        if key not in self._claims:
+        if key not in self:
             selectors = member.node_selector.selectors if member.node_selector else ()
             try:
                 outcomes = [compile_node(selector.cel).evaluate(pool.node) for selector in selectors]
             except CompileError:
-                return self._claims.setdefault(key, frozenset())
+                return self.setdefault(key, frozenset())
             claims = set()
             if all(outcome.kind == "match" for outcome in outcomes):
                 for chosen in assignments(member, pool, new=new):
@@ -229,8 +228,8 @@ class Matching:
                     claims.add(
                         tuple((one.request, one.device.device_class_name, one.sub.count) for one in claimed)
                     )
-            self._claims[key] = frozenset(claims)
-        return self._claims[key]
+            self[key] = frozenset(claims)
+        return self[key]
 
     def claimable(self, member: Member, pool: Pool) -> bool:
         """Tell whether the member could bind a device there. Raises TooMany."""
