@@ -31,19 +31,14 @@ class HandlerRun(Protocol):
         """Return the answer; the same request gets the same answer."""
 
 
-def _nothing(_request: Request) -> tuple[()]:
-    """Return what a kind declares that needs nothing but itself, and its conditions beside Crossplane's."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Handler:
     """The handler of one kind of composite, as its room offers it."""
 
     run: HandlerRun
-    declared: Callable[[Request], tuple[Requirement, ...]] = _nothing
+    declared: Callable[[Request], tuple[Requirement, ...]] = lambda _request: ()
     """What it needs of the control plane, found out without running it."""
-    condition_types: Callable[[Request], tuple[str, ...]] = _nothing
+    condition_types: Callable[[Request], tuple[str, ...]] = lambda _request: ()
     """The conditions that every answer carries, an internal error included."""
 
 
@@ -52,9 +47,9 @@ HANDLERS: Mapping[str, Handler] = {
     replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
     cluster.KIND: Handler(cluster.run, cluster.declared, cluster.condition_types),
     cluster.CLASS_KIND: Handler(cluster.run_class),
-    endpoint.KIND: Handler(endpoint.run, condition_types=endpoint.condition_types),
-    service.KIND: Handler(service.run, service.declared, service.condition_types),
-    adapter.KIND: Handler(adapter.run, adapter.declared, adapter.condition_types),
+    endpoint.KIND: Handler(endpoint.run, condition_types=lambda _request: endpoint.CONDITION_TYPES),
+    service.KIND: Handler(service.run, service.declared, lambda _request: service.CONDITION_TYPES),
+    adapter.KIND: Handler(adapter.run, adapter.declared, lambda _request: adapter.CONDITION_TYPES),
     # A placement is data, as a class is: nothing is composed of it, and it becomes Ready.
     adapter.PLACEMENT_KIND: Handler(cluster.run_class),
 }

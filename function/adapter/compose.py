@@ -89,19 +89,16 @@ def _endpoint(
 # The conditions.
 
 SCHEDULED, READY = "AdapterScheduled", "AdapterReady"
+CONDITION_TYPES = (SCHEDULED, READY)
+"""The conditions that every answer carries, in their order."""
 SHOWN = 3
 """How many replicas a message names."""
-
-
-def condition_types(_request: Request) -> tuple[str, ...]:
-    """Return the conditions that every answer carries, in their order."""
-    return (SCHEDULED, READY)
 
 
 def in_doubt(doubt: Doubt) -> tuple[Condition, ...]:
     """Return the conditions of an adapter that cannot be read."""
     text = f"{doubt.message}; every placement is kept, nothing new is placed"
-    return tuple(unmet(kind, doubt.reason, text) for kind in (SCHEDULED, READY))
+    return tuple(unmet(kind, doubt.reason, text) for kind in CONDITION_TYPES)
 
 
 def conditions(

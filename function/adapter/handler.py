@@ -9,7 +9,7 @@ A placement is data: its handler composes nothing, and the replica's handler rea
 
 from __future__ import annotations
 
-from function.adapter.compose import compose, condition_types, conditions, in_doubt
+from function.adapter.compose import CONDITION_TYPES, compose, conditions, in_doubt
 from function.adapter.schedule import schedule
 from function.adapter.snapshot import declared, fleet, kind_of, read_snapshot, stated
 from function.api.adapter import PLACEMENT_KIND, read_adapter, read_base, read_placement
@@ -18,7 +18,7 @@ from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, t
 from function.fail_static import Doubt, everything_observed
 from function.transitions import circuit_open, transitions
 
-__all__ = ["COSTS", "KIND", "PLACEMENT_KIND", "condition_types", "declared", "run"]
+__all__ = ["CONDITION_TYPES", "COSTS", "KIND", "PLACEMENT_KIND", "declared", "run"]
 
 KIND = "ModelAdapter"
 COSTS: Costs = {

@@ -176,11 +176,6 @@ class Charged(Model):
         )
 
 
-def counts_devices(shares: Iterable[ChargedShare]) -> bool:
-    """Tell whether every share says what its replicas claim."""
-    return all(share.engines for share in shares)
-
-
 def stray(replica: str) -> str:
     """Return the key of a replica that names no deployment, from `namespace/name`."""
     return f"replica {replica}"

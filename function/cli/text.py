@@ -111,7 +111,10 @@ class Screen(Console):
             given = [column.header, *column.cells] if table.show_header else [*column.cells]
             if not all(isinstance(cell, str) for cell in given):
                 return None
-            cells = list(map(self._plain_cell, map(str, given)))
+            cells = [  # Without their styles, as the console shows them.
+                text if text.isprintable() and "[" not in text else str(self.render_str(text).plain)
+                for text in map(str, given)
+            ]
             width = max(map(cell_len, cells), default=0)
             columns.append((cells, max(width, column.min_width or 0), column.justify))
         total = sum(width + GAP[1] for _, width, _ in columns)
@@ -124,10 +127,6 @@ class Screen(Console):
             for cells, width, justify in columns
         )
         return list(map("  ".join, zip(*padded, strict=True)))
-
-    def _plain_cell(self, text: str) -> str:
-        """Return the text of a cell without its styles, as the console shows it."""
-        return text if text.isprintable() and "[" not in text else str(self.render_str(text).plain)
 
     def say(self, text: str, *, markup: bool = True, style: str = "") -> None:
         """Print sentences: what is wider than the screen goes on below, as far in as its line began."""

@@ -39,10 +39,12 @@ from function.boundary import (
 from function.fail_static import Doubt, as_observed, foreign
 from function.transitions import circuit_open, transitions, unmet
 
-__all__ = ["KIND", "condition_types", "run"]
+__all__ = ["CONDITION_TYPES", "KIND", "run"]
 
 KIND = "ModelEndpoint"
 READY = "RoutingReady"
+CONDITION_TYPES = (READY,)
+"""The condition that every answer carries."""
 
 
 class Composed(NamedTuple):
@@ -65,11 +67,6 @@ KEYS: Mapping[str, Composed] = {
     **dict.fromkeys(FAMILY_KEYS.values(), SLICE),
 }
 PROTOCOL = "TCP"
-
-
-def condition_types(_request: Request) -> tuple[str, ...]:
-    """Return the condition that every answer carries."""
-    return (READY,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,13 @@ from function.fail_static import Doubt, as_observed, foreign
 from function.routing.traffic import Selection, Traffic, read_traffic
 from function.transitions import circuit_open, transitions, unmet
 
-__all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
+__all__ = ["CONDITION_TYPES", "COSTS", "KIND", "declared", "run"]
 
 KIND = "ModelService"
 ROUTE_KEY = "httproute"
 RESOLVED, READY = "EndpointsResolved", "RoutingReady"
+CONDITION_TYPES = (RESOLVED, READY)
+"""The conditions that every answer carries, in their order."""
 INFERENCE_GATEWAY, GATEWAY = "inference-gateway", "gateway"
 """Requirements that say where the gateway is reached: Modelplane's object, or the Gateway itself."""
 INFERENCE_GATEWAY_NAME = "default"
@@ -61,11 +63,6 @@ SHOWN = 3
 """How many endpoints a message names."""
 COSTS: Costs = {read_endpoint: Cost(factor=8)}
 """The memory that a remembered endpoint takes."""
-
-
-def condition_types(_request: Request) -> tuple[str, ...]:
-    """Return the conditions that every answer carries, in their order."""
-    return (RESOLVED, READY)
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:

@@ -57,8 +57,8 @@ def distance(one: str, two: str) -> int:
     return above[-1]
 
 
-def suggest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate nearest to `name`, ignoring case, or None if none is near; ties by name.
+def suggest(name: str, candidates: Iterable[str]) -> str:
+    """Return the candidate nearest to `name`, ignoring case; empty if none is near. Ties go by name.
 
     Near is at most a third of its length in edits, and at least one edit.
     """
@@ -66,7 +66,7 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     limit = max(1, len(wanted) // 3)
     near = {other for other in candidates if abs(len(other) - len(wanted)) <= limit and other != name}
     ranked = sorted((distance(wanted, other.lower()), other) for other in near)
-    return ranked[0][1] if ranked and ranked[0][0] <= limit else None
+    return ranked[0][1] if ranked and ranked[0][0] <= limit else ""
 
 
 def respelt_operators(source: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
@@ -100,11 +101,8 @@ def _stacks(inputs: SchedulingInput) -> tuple[str, ...]:
     return stacks.facts if stacks is not None else ()
 
 
-def _text(plain: Any) -> str:
-    """One text for one content: map entries arrive in another order on every call."""
-    return json.dumps(plain, sort_keys=True)
-
-
+_text = partial(json.dumps, sort_keys=True)
+"""One text for one content: map entries arrive in another order on every call."""
 _ENGINES: Any = {"__all__": {"members": {"__all__": {"template"}}}}
 _UNREAD: Any = {
     "metadata": {"labels"},

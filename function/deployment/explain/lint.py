@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 from function import cel
 from function.api import Device
@@ -40,11 +39,6 @@ from function.scheduler.selectors import InvalidSelector
 
 KINDS = ("attribute", "capacity")
 _FIELDS = {"attributes": "attribute", "capacity": "capacity"}
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The nearest of several names to one that is not among them; empty when none is near."""
-    return cel.suggest(name, names) or ""
 
 
 def unqualified(name: str) -> str:
@@ -124,8 +118,8 @@ class Catalogue:
         if plugin in self.drivers:
             return plugin
         kinds = {driver: driver.partition(".")[0] for driver in self.drivers}
-        same = [driver for driver, other in kinds.items() if other == kind or nearest(kind, [other])]
-        return nearest(name, same)
+        same = [driver for driver, other in kinds.items() if other == kind or cel.suggest(kind, [other])]
+        return cel.suggest(name, same)
 
     def intended(self, read: cel.Reference) -> cel.Reference | None:
         """Return the published name nearest to an unpublished one; None where no name is near.
@@ -146,10 +140,10 @@ class Catalogue:
         for _, _, (kind, where, _) in sorted(same, key=lambda item: (item[2][1] != plugin, item)):
             return cel.Reference(kind, where, name)
         here = {other for kind, where, other in self.names if (kind, where) == (read.kind, domain)}
-        like = nearest(name, here)
+        like = cel.suggest(name, here)
         if like:
             return cel.Reference(read.kind, domain, like)
-        where = plugin if plugin in self.domains else nearest(domain, self.domains)
+        where = plugin if plugin in self.domains else cel.suggest(domain, self.domains)
         return cel.Reference(read.kind, where) if where and where != domain else None
 
     def instead_of(self, read: cel.Reference) -> str:
@@ -283,11 +277,6 @@ class Unmet:
     code: str
     message: str
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return {"path": self.path, "code": self.code, "message": self.message}
-
 
 def lint(inputs: SchedulingInput) -> list[Unmet]:
     """Every finding, once per text: a second place that asks the same adds none."""
@@ -414,7 +403,7 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unme
         if name in SAME_NODE:
             text = f"{text}; all devices of a pod are on one node anyway: leave the constraint out"
         else:
-            text = _with_nearest(text, nearest(name, published))
+            text = _with_nearest(text, cel.suggest(name, published))
         yield Unmet(path, "UnknownAttribute", text)
 
 
@@ -517,5 +506,5 @@ def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
 
 def _no_label(inputs: SchedulingInput, path: str, key: str) -> Unmet:
     """The finding about a label that no cluster carries, with the nearest that some does."""
-    like = nearest(key, {name for cluster in inputs.fleet.clusters.values() for name in cluster.labels})
+    like = cel.suggest(key, {name for cluster in inputs.fleet.clusters.values() for name in cluster.labels})
     return Unmet(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))

@@ -318,7 +318,7 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
     """The change that selects another value of a label: a slip where both are near, else an alternative."""
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"label": key, "from": old, "to": new, "clusters": clusters[:CHANGES_PER_KIND]}
-    cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
+    cost = Effort.SPELLING if suggest(old, [new]) else Effort.ALTERNATIVE
     apply = change.setting(("template", "spec", "clusterSelector", "matchLabels", key), new)
     return InputChange("SelectLabel", cost, text, apply, facts, group=f"label {key}")
 

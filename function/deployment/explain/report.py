@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from function.api import InferenceCluster, Pool
@@ -346,7 +346,7 @@ def report(
         "replicas": replicas(decision),
         "dropped": dropped(decision),
         "hints": [hint.plain for hint in hints(decision, survey.rejections)] if whole else [],
-        "lint": [finding.plain for finding in lint(decision.inputs)] if whole else [],
+        "lint": [*map(asdict, lint(decision.inputs))] if whole else [],
         **digests(decision),
     }
     for size, pools in ((others, True), (others, False), (0, False)):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from function.api import ModelDeployment, ModelReplica, charge as charge_api, cluster as cluster_api
-from function.api.charge import Charged, ChargedShare, ClaimingEngine, GivesWay, counts_devices
+from function.api.charge import Charged, ChargedShare, ClaimingEngine, GivesWay
 from function.api.cluster import InferenceCluster, Pool
 from function.api.ownership import OwnReplica
 from function.api.replica import StampedEngine
@@ -96,11 +96,6 @@ class ChargedCluster:
     size: int = 0
     """Bytes that its shares take."""
 
-    @property
-    def name(self) -> str:
-        """The cluster's name."""
-        return self.cluster.name
-
 
 def read_charged(document: Document) -> ChargedCluster:
     """Read one InferenceCluster with its charges; one that cannot be read costs exactly itself."""
@@ -137,7 +132,7 @@ def _charge_of(pool: Pool, published: Plain) -> Charged:
     if published is None:
         raise ValueError("no charge")
     charged = Charged.parse(published)
-    if pool.accounting == "Device" and not counts_devices(charged.shares):
+    if pool.accounting == "Device" and not all(share.engines for share in charged.shares):
         raise ValueError("its charge does not say which devices are claimed")
     return charged
 

@@ -156,8 +156,8 @@ def _read_clusters(
     if not published:
         return charges.by_name(reuse.parsed(document, charges.read_cluster) for document in listed), []
     charged = [reuse.parsed(document, charges.read_charged) for document in listed]
-    clusters = charges.by_name(cluster.cluster for cluster in charged)
-    return clusters, [cluster for cluster in charged if cluster.name in clusters.readable]
+    clusters = charges.by_name(read.cluster for read in charged)
+    return clusters, [read for read in charged if read.cluster.name in clusters.readable]
 
 
 def _read_replicas(
@@ -222,7 +222,14 @@ def read_snapshots(
     published = requirements.published(request)
     whole_names = (CLUSTERS, requirements.all_replicas(request))
     listed = requirements.delivered(request, CLUSTERS)
-    documents = _asked_by_name(request) if listed is None else listed
+    documents = listed
+    if documents is None:  # One that bears another name is not the one that was asked for.
+        documents = tuple(
+            document
+            for name, named_so in _by_name(request)
+            for document in named_so
+            if text_at(document, "metadata", "name") == name
+        )
     read = partial(_read_clusters, documents, reuse, published=published)
     clusters, charging = read() if shared is None else shared.once((documents, published), read)
     devices = any(cluster.counts_devices for cluster in clusters.readable.values())
@@ -256,7 +263,7 @@ def read_snapshots(
         endpoints=endpoints,
         taken=frozenset(theirs | routed | identities),
         theirs=request.desired,
-        uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
+        uncharged={charged.cluster.name: charged.fault for charged in charging if charged.fault},
         gives_way=charges.leaving_of(charging, own_replicas) if published else None,
         undelivered=unresolved_cache,
     )
@@ -276,16 +283,6 @@ def _by_name(request: Request) -> Iterator[tuple[str, tuple[Document, ...]]]:
     for name in sorted(request.required):
         if name.startswith(prefix):
             yield name.removeprefix(prefix), request.required[name]
-
-
-def _asked_by_name(request: Request) -> tuple[Document, ...]:
-    """Return the clusters that were asked for by name. One that bears another name is not the one."""
-    return tuple(
-        document
-        for name, documents in _by_name(request)
-        for document in documents
-        if text_at(document, "metadata", "name") == name
-    )
 
 
 def _unlisted(request: Request, clusters: charges.Clusters) -> dict[str, UnreadableCluster]:
@@ -343,7 +340,7 @@ def _standing(
     missing, unresolved = requirements.undelivered(request, required), Resolution.UNRESOLVED
     clusters_missing = any(name.startswith(named(CLUSTER, "")) for name in missing)
     replicas_missing = requirements.own_replicas(request) in missing
-    ours = [cluster for cluster in charging if cluster.name in names]
+    ours = [charged for charged in charging if charged.cluster.name in names]
     others: Iterable[ModelReplica] = namesakes
     if requirements.published(request):
         others = charges.others_of(deployment, ours, own_replicas, tuple(namesakes))
@@ -363,7 +360,7 @@ def _standing(
         clusters_resolution=unresolved if clusters_missing else Resolution.DELIVERED,
         replicas_resolution=unresolved if replicas_missing else Resolution.DELIVERED,
         other_replicas=Unshared(others),
-        uncharged={cluster.name: cluster.fault for cluster in ours if cluster.fault},
+        uncharged={charged.cluster.name: charged.fault for charged in ours if charged.fault},
         gives_way=charges.leaving_of(ours, own_replicas) if requirements.published(request) else None,
         undelivered=tuple(name for name in missing if not name.startswith(named(CACHE, ""))),
     )
