@@ -172,11 +172,6 @@ def _chain(builder: Builder, symbols: Symbols, start: int) -> Chain:
     return left
 
 
-def _marker(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
-    """Keep the left side of an operator and the operator; the rule above brings the right side."""
-    return symbols
-
-
 def _binary(builder: Builder, symbols: Symbols, start: int) -> Node:
     """Build an operator between two operands. Its left side came with the operator (`_marker`)."""
     (left, operator), right = symbols
@@ -257,34 +252,18 @@ def _rooted_function(builder: Builder, symbols: Symbols, start: int) -> Node:
 
 
 def _name(builder: Builder, symbols: Symbols, start: int) -> Node:
-    """Build a bare name, which may stand for a variable or for a type."""
-    (token,) = symbols
-    return Identifier(builder.span(start, start), _identifier(token))
+    """Build a bare name, which may stand for a variable or for a type.
 
-
-def _rooted_name(builder: Builder, symbols: Symbols, start: int) -> Node:
-    """Build `.a`: the dot stays part of the name, for the check decides what it means."""
-    return Identifier(builder.span(start, start), f".{_identifier(symbols[1])}")
+    The dot of `.a` stays part of the name, for the check decides what it means.
+    """
+    *dot, token = symbols
+    return Identifier(builder.span(start, start), "." * len(dot) + _identifier(token))
 
 
 def _literal(builder: Builder, symbols: Symbols, start: int) -> Node:
     """Build a constant. A sign belongs to it where the lexer says so."""
     (token,) = symbols
     return literal(token, builder.span(start, start))
-
-
-def _parentheses(_builder: Builder, symbols: Symbols, _start: int) -> Node:
-    """Pass on what stands in parentheses; a chain ends there, so that `(a && b) && c` nests."""
-    return whole(symbols[1])
-
-
-def _arguments(_builder: Builder, symbols: Symbols, _start: int) -> list[Node]:
-    """Collect the arguments of a call."""
-    if len(symbols) == 1:
-        return [whole(symbols[0])]
-    nodes: list[Node] = symbols[0]
-    nodes.append(whole(symbols[2]))
-    return nodes
 
 
 def _item(_builder: Builder, symbols: Symbols, _start: int) -> nodes.Item:
@@ -299,11 +278,11 @@ def _entry(_builder: Builder, symbols: Symbols, _start: int) -> nodes.MapEntry:
 
 
 def _parts(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
-    """Collect the items, entries or fields of a literal."""
+    """Collect the arguments of a call, or the items, entries or fields of a literal."""
     if len(symbols) == 1:
-        return symbols
+        return [whole(symbols[0])]
     parts: Symbols = symbols[0]
-    parts.append(symbols[2])
+    parts.append(whole(symbols[2]))
     return parts
 
 
@@ -374,7 +353,8 @@ BUILDERS: dict[str, Callable[[Builder, Symbols, int], Any]] = {
     "relation": _binary,
     "addition": _binary,
     "multiplication": _binary,
-    **dict.fromkeys(MARKERS, _marker),
+    # The left side of an operator and the operator: the rule above brings the right side.
+    **dict.fromkeys(MARKERS, lambda _builder, symbols, _start: symbols),
     "unary": _unary,
     "unary_not": _run_of_one,
     "unary_neg": _run_of_one,
@@ -386,12 +366,13 @@ BUILDERS: dict[str, Callable[[Builder, Symbols, int], Any]] = {
     "member_dot_arg": _method,
     "member_object": _message,
     "ident": _name,
-    "dot_ident": _rooted_name,
+    "dot_ident": _name,
     "ident_arg": _function,
     "dot_ident_arg": _rooted_function,
-    "paren_expr": _parentheses,
+    # A chain ends with its parentheses, so that `(a && b) && c` nests.
+    "paren_expr": lambda _builder, symbols, _start: whole(symbols[1]),
     "literal": _literal,
-    "exprlist": _arguments,
+    "exprlist": _parts,
     "item": _item,
     "items": _parts,
     "entry": _entry,

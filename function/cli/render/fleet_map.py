@@ -367,15 +367,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        # Texts of files in a printable form: XML has no other, and readers see what is there.
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {"counted": counted, "grouped": "{:,}".format}
     return environment
-
-
-def _shown(value: object) -> object:
-    """Return texts of files in a printable form: XML has no other, and readers see what is there."""
-    return printable(value) if type(value) is str else value
 
 
 def _as_script(data: object) -> str:

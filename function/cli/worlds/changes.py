@@ -410,12 +410,11 @@ class Replicas:
         return f"{counted(self.replicas, 'replica')} of {self.namespace}/{self.name}"
 
     def apply(self, manifests: Manifests) -> Manifests:
-        """Edit spec.replicas."""
-        return edited(manifests, "ModelDeployment", (self.namespace, self.name), self._edit)
-
-    def _edit(self, content: JsonObject) -> None:
-        """Set the number; a schema refuses one that no API server takes."""
-        spec_of(content)["replicas"] = self.replicas
+        """Edit spec.replicas; a schema refuses a number that no API server takes."""
+        where = (self.namespace, self.name)
+        return edited(
+            manifests, "ModelDeployment", where, lambda plain: spec_of(plain).update(replicas=self.replicas)
+        )
 
     def commands(self, manifests: Manifests) -> Commands:
         """Scale it."""

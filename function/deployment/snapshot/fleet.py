@@ -57,11 +57,6 @@ def _equivalent(
     return earlier == later
 
 
-def _equally_charged(earlier: charges.ChargedCluster, later: charges.ChargedCluster) -> bool:
-    """The same, where what a cluster publishes of its charges decides too."""
-    return _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
-
-
 POOL = 1_400
 """Bytes for each pool: as it is declared, as it is published and as the scheduler sees it."""
 COSTS: Costs = {
@@ -71,7 +66,10 @@ COSTS: Costs = {
         fixed=4_000,
         size=lambda read: read.size + _size(read.cluster),
         parts=lambda read: _shared(read.cluster),
-        equivalent=_equally_charged,
+        # What a cluster publishes of its charges decides too.
+        equivalent=lambda earlier, later: (
+            _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
+        ),
     ),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),

@@ -29,7 +29,7 @@ from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
 from function.api.ownership import Owner, OwnReplica, order
 from function.api.priority import turn_of
-from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
+from function.boundary import Cost, Costs, Document, Request, Resolution, Reuse, text_at
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.memo import parts_of
 from function.scheduler.scheduling_input import Fleet, Peer, Peers, Unshared
@@ -168,13 +168,10 @@ def _deployment(document: Document) -> ModelDeployment | None:
     return None if paused or (synced is False and message.startswith(NOT_COMPOSED)) else deployment
 
 
-def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
-    """Yield what a remembered deployment owns; of one that may place nothing, nothing is remembered."""
-    return parts_of(deployment) if deployment is not None else ()
-
-
-COSTS: Costs = {_deployment: Cost(factor=10, parts=_held, grows=True)}
-"""What it takes to remember what is read of other deployments."""
+COSTS: Costs = {
+    _deployment: Cost(factor=10, parts=lambda read: () if read is None else parts_of(read), grows=True)
+}
+"""What it takes to remember what is read of other deployments; of one that may place nothing, nothing is."""
 
 
 def _cache(document: Document) -> ModelCache | None:
