@@ -408,9 +408,7 @@ class ReplicaSpec(Model):
     def _unique(self) -> ReplicaSpec:
         """Refuse a name twice: a replica notes which alternative it was placed as."""
         refuse_twice("engines", [engine.name for engine in self.engines])
-        names = [alternative.name for alternative in self.alternatives]
-        if len(set(names)) < len(names):
-            raise ValueError(f'alternatives: the name "{max(names, key=names.count)}" is used twice')
+        refuse_twice("alternatives", [alternative.name for alternative in self.alternatives])
         return self
 
 

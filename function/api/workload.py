@@ -23,7 +23,7 @@ from function.api.fault import Fault, Malformed, shown_type
 from function.api.model import Count, Flag, MemoHolder, Model, Name, Role, mapping, refuse_twice
 from function.api.names import RESERVED_PREFIXES
 from function.api.taints import DeviceToleration
-from function.boundary import Document, Shape
+from function.boundary import Document, Plain, Shape
 
 # Stacks: what runs the replicas of a cluster, and what deployments say for their sake.
 
@@ -405,6 +405,12 @@ DIGEST_LENGTH = 16
 """Hex digits."""
 
 
+def digest_of(value: Plain | Mapping[str, Any]) -> str:
+    """Return the digest of plain data, a template or a status say, whatever the order of its maps."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
 def serving_digest(spec: Mapping[str, Any]) -> str:
     """Return the digest of a ModelReplica's spec, as far as it decides what its pods run.
 
@@ -419,5 +425,4 @@ def serving_digest(spec: Mapping[str, Any]) -> str:
             for engine in (engines if isinstance(engines, list) else ())
         ],
     }
-    text = json.dumps(run, sort_keys=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+    return digest_of(run)

@@ -37,7 +37,7 @@ from function import gateway_api
 from function.api.declared_cluster import Scheduling
 from function.api.expressible import PORT, command_of, parallelism_of, stack_engine
 from function.api.model import KSERVE_V1ALPHA2, condition_of, mapping, mappings
-from function.api.workload import PodMetadata, WorkloadEngine, WorkloadMember
+from function.api.workload import PodMetadata, WorkloadEngine, WorkloadMember, digest_of
 from function.boundary import Plain
 from function.fail_static import key_of, until_edited
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
@@ -49,7 +49,6 @@ from function.replica.state import (
     EngineState,
     copies_available,
     count,
-    digest_of,
     fault_of,
     is_about_spec,
     is_updating,

@@ -36,22 +36,19 @@ any more (`remaining`). Row `Evidence` of docs/compatibility.md says what users 
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from hashlib import sha256
 from typing import Any
 
 from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, string
+from function.api.workload import digest_of
 from function.boundary import Plain
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.snapshot import ReplicaSnapshot
 
-DIGEST_LENGTH = 16
-"""Hex digits of a template, or of a status, in a note."""
 GANG_KIND = "LeaderWorkerSet"
 FAILED_CREATE = "FailedCreate"
 """What Kubernetes calls it when a controller's pods are refused."""
@@ -164,12 +161,6 @@ def noted(workload: ObservedObject, template: str, edit: Edit, *, applied: bool,
 def template_of(spec: Plain) -> Plain:
     """Return a workload's spec without its copies: what restarts pods."""
     return {key: value for key, value in mapping(spec).items() if key != "replicas"}
-
-
-def digest_of(value: Plain | Mapping[str, Any]) -> str:
-    """Return the digest of a template or of a status."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 # Decide which observed objects stay although nothing wants them any more: Law C 1.

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from function.api.model import mapping, number
-from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
+from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember, digest_of
 from function.fail_static import base_of, key_of, until_edited
 from function.objects import AVAILABLE, COPIES_WAIT, NOTE, ObservedObject, composed_object
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 from function.replica.snapshot import ReplicaSnapshot
-from function.replica.state import Edit, digest_of, engine_state, is_known, noted, replicas_of, template_of
+from function.replica.state import Edit, engine_state, is_known, noted, replicas_of, template_of
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.workload import digest_of
 from function.objects import NOTE
 from function.replica.kserve import WANTED
-from function.replica.state import digest_of
 from tests.replica import generate, kserve_cluster, schemas
 from tests.replica.build import (
     CLUSTER,

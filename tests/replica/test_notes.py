@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from function.api.workload import digest_of
 from function.objects import ObjectIdentity, ObservedObject
 from function.replica import state
-from function.replica.state import UNKNOWN, Edit, digest_of, noted
+from function.replica.state import UNKNOWN, Edit, noted
 
 GANG = ObjectIdentity("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "ns", "m")
 STATUS = {"readyReplicas": 1}

@@ -10,6 +10,7 @@ from function.adapter import schedule
 from function.api import InferenceCluster
 from function.api.cache import ModelCache
 from function.api.cluster import completed
+from function.api.workload import digest_of
 from function.deployment.snapshot import ownership
 from function.fail_static import base_of
 from function.replica import adapters, compose, conditions, handler, kserve, names, state
@@ -62,7 +63,7 @@ def _believe_what_was_asked(patch: pytest.MonkeyPatch) -> None:
 
     def proven(workload: ObservedObject) -> str:
         asked = workload.note.partition(state.ASKED)[2].split(" ")
-        return f"{asked[0]} {state.digest_of(workload.remote_status)}"
+        return f"{asked[0]} {digest_of(workload.remote_status)}"
 
     patch.setattr(state, "_proven", proven)
 
