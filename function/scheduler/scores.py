@@ -1,19 +1,17 @@
 """Scores: the order of the feasible clusters for a new replica, the weightiest first.
 
 A score gives each candidate a value; smaller is better, and an earlier score outweighs every later one. So
-the order of `SCORES` is the policy, and adding a score is adding a line there. What a policy alone switches
-on is a row (`PlainScore`); what also has to be prepared for a pass is a class.
+the order of `SCORES` is the policy, and adding a score is adding a row there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar, Protocol
+from typing import NamedTuple, TypeAlias
 
-from function.api import InferenceCluster, ModelCache
-from function.api.cache import Readiness, readiness
+from function.api import InferenceCluster
+from function.api.cache import readiness
 from function.api.deployment import Preference
 from function.api.replica import ModelReplica
 from function.boundary.memory import Memo
@@ -25,34 +23,33 @@ from function.scheduler.price import devices_of, price_of
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
+Value: TypeAlias = Callable[[Candidate, ReplicaCounts], object]
+"""Gives a candidate a value to compare; smaller is better."""
+Prepare: TypeAlias = Callable[[SchedulingInput], Value | None]
+"""Makes what gives the values in a pass; None where the score takes no part in it."""
 
-class Score(Protocol):
+
+class ScoreRow(NamedTuple):
     """One reason to prefer a cluster."""
 
-    @property
-    def description(self) -> str:
-        """Text that `why` prints before the value; docs/how-it-schedules.md has a row of it."""
-
-    @property
-    def elsewhere(self) -> bool:
-        """Tell whether a placement on another cluster can change the value."""
-
-    def value(self, candidate: Candidate, counts: ReplicaCounts) -> object:
-        """A value to compare; smaller is better."""
+    description: str
+    """Text that `why` prints before the value; docs/how-it-schedules.md has a row of it."""
+    prepare: Prepare
+    elsewhere: bool = False
+    """Whether a placement on another cluster can change the value."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainScore:
-    """A score that reads nothing but the candidate and the counts of its cluster."""
+class Score(NamedTuple):
+    """A score that takes part in a pass, with the text and the mark of its row."""
 
     description: str
-    applies: Callable[[SchedulingInput], bool]
-    value: Callable[[Candidate, ReplicaCounts], object]
-    elsewhere: bool = False
+    value: Value
+    elsewhere: bool
 
-    def of(self, inputs: SchedulingInput) -> PlainScore | None:
-        """Take part where the policy or the fleet says so."""
-        return self if self.applies(inputs) else None
+
+def _where(applies: Callable[[SchedulingInput], bool], value: Value) -> Prepare:
+    """Take part where the policy or the fleet says so, with a value that needs nothing prepared."""
+    return lambda inputs: value if applies(inputs) else None
 
 
 def _has_ranks(inputs: SchedulingInput) -> bool:
@@ -81,9 +78,6 @@ def _ranks(candidate: Candidate, _counts: ReplicaCounts) -> tuple[int, ...]:
 
 class PreferencesScore:
     """placement.preferences: more matched weight is better; a wish that is not met keeps no cluster out."""
-
-    description = "matched preference weight"
-    elsewhere = False
 
     def __init__(self, preferences: tuple[Preference, ...], evaluations: Evaluations) -> None:
         """Take the preferences, and what selectors say in this pass."""
@@ -140,62 +134,32 @@ class PreferencesScore:
         return matching
 
 
-@dataclass(frozen=True, slots=True)
-class SoftSpread:
-    """placement.topologySpread with ScheduleAnyway: the least skew beyond maxSkew is better."""
-
-    spread: Spread
-    description: ClassVar[str] = "least topology skew beyond maxSkew"
-    elsewhere: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
-        """Build it where a constraint says ScheduleAnyway."""
-        spread = Spread(inputs, "ScheduleAnyway")
-        return cls(spread) if spread.constraints else None
-
-    def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
-        """How far each constraint's skew would exceed its maxSkew."""
-        return self.spread.excess(candidate.cluster, counts)
+def _soft_spread(inputs: SchedulingInput) -> Value | None:
+    """placement.topologySpread with ScheduleAnyway: how far each skew would exceed its maxSkew."""
+    spread = Spread(inputs, "ScheduleAnyway")
+    if not spread.constraints:
+        return None
+    return lambda candidate, counts: spread.excess(candidate.cluster, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class CacheReadiness:
+def _cache_readiness(inputs: SchedulingInput) -> Value | None:
     """placement.cache Prefer: Ready is best, then Hydrating, Pending, unknown, Failed."""
-
-    cache: ModelCache
-    description: ClassVar[str] = "readiness of the cache"
-    elsewhere: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> CacheReadiness | None:
-        """Build it where it is preferred, and a cache is referenced and found."""
-        cache = inputs.fleet.cache
-        return cls(cache) if cache and inputs.policy.cache == "Prefer" else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> Readiness:
-        """How far the cluster's phase is from serving."""
-        return readiness(self.cache.phases.get(candidate.cluster.name, ""))
+    cache = inputs.fleet.cache
+    if cache is None or inputs.policy.cache != "Prefer":
+        return None
+    return lambda candidate, _counts: readiness(cache.phases.get(candidate.cluster.name, ""))
 
 
-@dataclass(frozen=True, slots=True)
-class HashOrder:
-    """placement.tieBreak Hash: a hash of deployment and cluster, so that not all pile on one name."""
+def _hash_order(inputs: SchedulingInput) -> Value | None:
+    """placement.tieBreak Hash: a hash of deployment and cluster, so that not all pile on one name.
 
-    uid: str
-    description: ClassVar[str] = "hash of deployment and cluster"
-    elsewhere: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> HashOrder | None:
-        """Build it for the tie-break Hash. Dry runs have no uid; the names stand in."""
-        metadata = inputs.deployment.metadata
-        uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
-        return cls(uid) if inputs.policy.tie_break == "Hash" else None
-
-    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> bytes:
-        """The digest of deployment and cluster."""
-        return sha256(f"{self.uid},{candidate.cluster.name}".encode()).digest()
+    Dry runs have no uid; the names stand in.
+    """
+    if inputs.policy.tie_break != "Hash":
+        return None
+    metadata = inputs.deployment.metadata
+    uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+    return lambda candidate, _counts: sha256(f"{uid},{candidate.cluster.name}".encode()).digest()
 
 
 def _packs(inputs: SchedulingInput) -> bool:
@@ -205,40 +169,46 @@ def _packs(inputs: SchedulingInput) -> bool:
 
 SCORES = (
     # firstAvailable: where the devices that come first in a prioritized list are available.
-    PlainScore("preferred devices of firstAvailable", _has_ranks, _ranks),
-    PreferencesScore,
-    SoftSpread,
-    CacheReadiness,
+    ScoreRow("preferred devices of firstAvailable", _where(_has_ranks, _ranks)),
+    ScoreRow(
+        "matched preference weight",
+        lambda inputs: preferences.value if (preferences := PreferencesScore.of(inputs)) else None,
+    ),
+    ScoreRow("least topology skew beyond maxSkew", _soft_spread, elsewhere=True),
+    ScoreRow("readiness of the cache", _cache_readiness),
     # Nodes that are there before nodes that are added once they are needed: `no` sorts before `yes`.
-    PlainScore(
+    ScoreRow(
         "waits for nodes to be added",
-        lambda inputs: any(cluster.nodes_to_come for cluster in inputs.fleet.clusters.values()),
-        lambda candidate, _: "yes" if candidate.grows else "no",
+        _where(
+            lambda inputs: any(cluster.nodes_to_come for cluster in inputs.fleet.clusters.values()),
+            lambda candidate, _: "yes" if candidate.grows else "no",
+        ),
     ),
     # placement.strategy BinPack: the least free nodes left in the pools used, then company.
-    PlainScore("least free nodes left in its pools", _packs, lambda candidate, _: candidate.free_left),
-    PlainScore(
-        "most replicas of this deployment", _packs, lambda candidate, counts: -counts[candidate.cluster.name]
+    ScoreRow("least free nodes left in its pools", _where(_packs, lambda candidate, _: candidate.free_left)),
+    ScoreRow(
+        "most replicas of this deployment",
+        _where(_packs, lambda candidate, counts: -counts[candidate.cluster.name]),
     ),
     # placement.strategy Spread, the default.
-    PlainScore(
+    ScoreRow(
         "fewest replicas of this deployment",
-        lambda inputs: not _packs(inputs),
-        lambda candidate, counts: counts[candidate.cluster.name],
+        _where(lambda inputs: not _packs(inputs), lambda candidate, counts: counts[candidate.cluster.name]),
     ),
     # placement.tieBreak, between equals. Name is the default and stands last in any case.
-    PlainScore(
+    ScoreRow(
         "most free nodes left in its pools",
-        lambda inputs: inputs.policy.tie_break == "MostFree",
-        lambda candidate, _: -candidate.free_left,
+        _where(
+            lambda inputs: inputs.policy.tie_break == "MostFree", lambda candidate, _: -candidate.free_left
+        ),
     ),
-    HashOrder,
+    ScoreRow("hash of deployment and cluster", _hash_order),
     # The name: with it no two candidates are equal, so the choice depends on no order of the input.
-    PlainScore("first by name", lambda _: True, lambda candidate, _: candidate.cluster.name),
+    ScoreRow("first by name", _where(lambda _: True, lambda candidate, _: candidate.cluster.name)),
 )
 
 
 def scores(inputs: SchedulingInput) -> tuple[Score, ...]:
     """Build the scores that apply, the weightiest first."""
-    built = (score.of(inputs) for score in SCORES)
-    return tuple(score for score in built if score is not None)
+    built = ((row, row.prepare(inputs)) for row in SCORES)
+    return tuple(Score(row.description, value, row.elsewhere) for row, value in built if value is not None)
