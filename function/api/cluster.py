@@ -25,9 +25,9 @@ from function.api.model import (
     STANDARD,
     CelVersion,
     ConditionStatus,
-    Metadata,
     Model,
     Name,
+    Named,
     Nodes,
     StackSpec,
     condition,
@@ -271,10 +271,9 @@ class NamedVictim(NamedTuple):
     """The quotas to whose guarantee it returns what it borrowed; empty where it gives way to the class."""
 
 
-class InferenceCluster(Model):
-    """One cluster of the fleet."""
+class InferenceCluster(Named):
+    """One cluster of the fleet. Its name is unique there."""
 
-    metadata: Metadata
     spec: ClusterSpec = ClusterSpec.model_construct()
     status: ClusterStatus | None = None
 
@@ -286,11 +285,6 @@ class InferenceCluster(Model):
         if twice:
             raise ValueError(f'status.gpuPools: the name "{twice[0]}" is published twice')
         return self
-
-    @cached_property
-    def name(self) -> str:
-        """The cluster's name, unique in the fleet."""
-        return self.metadata.name
 
     @property
     def labels(self) -> dict[str, str]:

@@ -206,9 +206,9 @@ class Named(Model):
 
     metadata: Metadata
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """Its name."""
+        """Its name, at hand: that of a cluster is read at every step."""
         return self.metadata.name
 
     @property

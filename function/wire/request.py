@@ -37,6 +37,7 @@ _STRING = 0x1A
 _HEAD = 2  # Bytes of a tag and of a length: all that the value "" has.
 
 
+@dataclass(slots=True, eq=False)
 class WireDocument:
     """An object as the bytes of its Struct, decoded where somebody looks.
 
@@ -44,10 +45,7 @@ class WireDocument:
     A request holds tens of thousands of these until it is answered, so one holds its bytes and nothing else.
     """
 
-    __slots__ = ("content",)
-
-    def __init__(self, content: bytes | memoryview) -> None:
-        self.content = content
+    content: bytes | memoryview
 
     @property
     def size(self) -> int:
