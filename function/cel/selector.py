@@ -18,7 +18,6 @@ Where another release refuses it, that is the outcome on every subject of such a
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -89,7 +88,7 @@ def _too_much(limit: int) -> Outcome:
     return Outcome("cost", f"the evaluation costs more than {limit} units")
 
 
-class Program(ABC):
+class Program:
     """An expression, or one term of it, ready to run. Immutable; any number of threads may run it at once."""
 
     def __init__(self, source: str, checked: Checked, root: Node) -> None:
@@ -98,6 +97,8 @@ class Program(ABC):
         Its own copies of quantities are made only where it can tell their forms apart (`_forms_matter`).
         """
         self.source = source
+        self._whole, self._index = source, -1
+        """The text of the whole selector, and the place of a term in it: what another release compiles."""
         self.release = checked.dialect.release
         self.checked = checked
         self._root = root
@@ -186,15 +187,12 @@ class Program(ABC):
     def _reading(self, release: str) -> Program | Outcome:
         """Return the same text as another release reads it, or what that says of every subject."""
         try:
-            if release not in self._others:
-                self._others[release] = self._in(release)
+            if release not in self._others:  # Each release has its own tree of the whole.
+                whole = _kept(self._whole, self.checked.environment, release)
+                self._others[release] = whole if self._index < 0 else whole.conjuncts[self._index]
             return self._others[release]
         except CompileError as error:
             return Outcome("error", f"Kubernetes {release} refuses this selector: {error}")
-
-    @abstractmethod
-    def _in(self, release: str) -> Program:
-        """Compile the same text for another release. Raises CompileError."""
 
 
 class Conjunct(Program):
@@ -204,20 +202,11 @@ class Conjunct(Program):
         """Take one term of a selector, with the text that stands for it alone."""
         super().__init__(whole.source[root.span.start : root.span.end].strip(), whole.checked, root)
         # Not the selector itself, which has its terms: a cycle would stay until the collector comes by.
-        self._whole = whole.source
-        self._index = index
-
-    def _in(self, release: str) -> Program:
-        """Return the term at the same place: each release has its own tree of the whole."""
-        return _kept(self._whole, self.checked.environment, release).conjuncts[self._index]
+        self._whole, self._index = whole.source, index
 
 
 class Selector(Program):
     """A whole selector."""
-
-    def _in(self, release: str) -> Selector:
-        """Return the selector of the same text as another release reads it."""
-        return _kept(self.source, self.checked.environment, release)
 
     @property
     def size(self) -> int:
