@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
 
+from function import boundary
 from function.api.model import mapping
 from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
@@ -65,29 +66,16 @@ class Doubt:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class InternalError:
-    """The answer to a handler's failure: the door adds everything observed, as it is."""
-
-    requirements: tuple[Requirement, ...]
-    """What the handler declares, so that Crossplane goes on fetching."""
-    conditions: tuple[Condition, ...]
-    """Every condition of the handler, False: what is not returned would keep its last value and lie."""
-    undelivered: bool
-    """Whether something declared is missing: a fatal answer would then stop Crossplane from fetching it."""
-    message: str = INTERNAL_ERROR_TEXT
-
-
 def internal_error(
     request: Request, requirements: tuple[Requirement, ...], condition_types: tuple[str, ...]
-) -> InternalError:
+) -> boundary.InternalError:
     """Return the answer to an error of our own (Law 2: that is doubt too, and removes nothing)."""
     undelivered = not all(requirement.delivered(request) for requirement in requirements)
     conditions = tuple(
         Condition(kind, status=False, reason=INTERNAL_ERROR, message=INTERNAL_ERROR_TEXT)
         for kind in condition_types
     )
-    return InternalError(requirements, conditions, undelivered)
+    return boundary.InternalError(requirements, conditions, INTERNAL_ERROR_TEXT, undelivered=undelivered)
 
 
 def everything_observed(

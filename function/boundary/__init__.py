@@ -288,6 +288,20 @@ class Response:
     with something replaced starts without."""
 
 
+@dataclass(frozen=True, slots=True)
+class InternalError:
+    """The answer to a handler's failure: the door adds everything observed, as it is (`fail_static`)."""
+
+    requirements: tuple[Requirement, ...]
+    """What the handler declares, so that Crossplane goes on fetching."""
+    conditions: tuple[Condition, ...]
+    """Every condition of the handler, False: what is not returned would keep its last value and lie."""
+    message: str
+    """The one sentence that the client learns."""
+    undelivered: bool
+    """Whether something declared is missing: a fatal answer would then stop Crossplane from fetching it."""
+
+
 # Remember parsed objects between calls: the protocol readers use, and the memory that remembers nothing.
 
 

@@ -22,8 +22,9 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from function import boundary
 from function.boundary import Condition, Plain, Request, Requirement, Response, Result, Unreadable
 from function.wire import messages, write
 from function.wire.fast import read
@@ -246,27 +247,7 @@ _SECRET_DATA = ("data", "stringData")
 _METADATA = ("annotations", "labels", "name", "namespace")
 
 
-class ErrorAnswer(Protocol):
-    """The message of an error (`function.fail_static`); what stays is decided undecoded."""
-
-    @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """The requirements that the handler declares."""
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Every condition of the handler, False."""
-
-    @property
-    def message(self) -> str:
-        """The one sentence that the client learns."""
-
-    @property
-    def undelivered(self) -> bool:
-        """Tell whether something declared is missing."""
-
-
-def encode_internal_error(call: ReceivedCall, error: ErrorAnswer, ttl: Ttl) -> bytes:
+def encode_internal_error(call: ReceivedCall, error: boundary.InternalError, ttl: Ttl) -> bytes:
     """Return an answer that removes nothing, whatever was observed: not Ready, with every condition."""
     response = envelope(call, ttl.pending)
     require(response, error.requirements, call.request)

@@ -12,8 +12,8 @@ from crossplane.function.proto.v1beta1 import run_function_pb2 as beta
 from google.protobuf import json_format, struct_pb2
 
 from function import wire
-from function.boundary import Condition, Desired, Requirement, Response, Result
-from function.fail_static import InternalError, internal_error
+from function.boundary import Condition, Desired, InternalError, Requirement, Response, Result
+from function.fail_static import internal_error
 from function.wire import write
 from tests.support.shuffle import shuffled_bytes
 
