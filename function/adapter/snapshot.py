@@ -30,15 +30,7 @@ from function.api.adapter import (
 from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import (
-    Document,
-    Request,
-    Requirement,
-    Resolution,
-    Reuse,
-    Unreadable,
-    text_at,
-)
+from function.boundary import Document, Request, Requirement, Resolution, Reuse, Unreadable, text_at
 from function.fail_static import Doubt, foreign
 
 REPLICA, ENDPOINT, BASE, PLACEMENTS = "replica", "endpoint", "base-replicas", "placements"

@@ -20,23 +20,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, data
 
 from pydantic import Field, model_validator
 
+from function.api import model
 from function.api.devices import Attributes, Device, DeviceList, Devices, SharedDevices
-from function.api.model import (
-    STANDARD,
-    CelVersion,
-    ConditionStatus,
-    Model,
-    Name,
-    Named,
-    Nodes,
-    StackSpec,
-    condition,
-    mapping,
-    mappings,
-    number,
-    shape_of,
-    string,
-)
+from function.api.model import STANDARD, CelVersion, ConditionStatus, Model, Name, condition, mapping, number
 from function.api.taints import Taint
 from function.api.text import latest, seconds_of
 from function.boundary import Shape
@@ -79,7 +65,7 @@ class PublishedPool(Model):
     """A pool as the platform published it in `status.gpuPools`."""
 
     name: Name
-    nodes: Nodes = 0
+    nodes: model.Nodes = 0
     class_name: str = ""
     devices: Devices | None = None
     attributes: Attributes | None = None
@@ -231,7 +217,7 @@ MAX_POOLS, MAX_TAINTS = 8, 16
 an engine on several pools of one fabric grow with the number of pools to the power of its members."""
 
 
-class ClusterSpec(StackSpec):
+class ClusterSpec(model.StackSpec):
     """The part of a cluster that its platform engineer declares."""
 
     taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
@@ -271,7 +257,7 @@ class NamedVictim(NamedTuple):
     """The quotas to whose guarantee it returns what it borrowed; empty where it gives way to the class."""
 
 
-class InferenceCluster(Named):
+class InferenceCluster(model.Named):
     """One cluster of the fleet. Its name is unique there."""
 
     spec: ClusterSpec = ClusterSpec.model_construct()
@@ -411,9 +397,11 @@ class InferenceCluster(Named):
     @cached_property
     def gives_way(self) -> dict[str, NamedVictim]:
         """The replicas that are named to give way, by uid. An entry that cannot be read names nobody."""
-        named = mappings(self.status.gives_way) if self.status else []
+        named = model.mappings(self.status.gives_way) if self.status else []
         entries = [
-            NamedVictim(*(string(entry.get(field)) for field in ("uid", "to", "priorityClassName", "quota")))
+            NamedVictim(
+                *(model.string(entry.get(field)) for field in ("uid", "to", "priorityClassName", "quota"))
+            )
             for entry in named
         ]
         return {entry.uid: entry for entry in entries if all(entry[:2]) and (entry.class_name or entry.quota)}
@@ -473,7 +461,7 @@ def _published(status: ClusterStatus | None) -> tuple[Any, ...]:
 
 
 _METADATA = ("name", "labels", "uid", "creationTimestamp", "deletionTimestamp")
-SHAPE: Shape = shape_of(InferenceCluster) | {"metadata": dict.fromkeys(_METADATA)}
+SHAPE: Shape = model.shape_of(InferenceCluster) | {"metadata": dict.fromkeys(_METADATA)}
 """The fields scheduling reads of an InferenceCluster."""
 CHARGED_SHAPE: Shape = {"status": {"gpuPools": {"name": None, "charged": None}}}
 """The fields that say what is charged to its pools."""

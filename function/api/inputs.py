@@ -14,14 +14,7 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from function.api.deployment import Disruption, PlacementPolicy
 from function.api.fault import Malformed, shown

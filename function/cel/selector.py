@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from weakref import WeakValueDictionary
 
+from function.cel import values
 from function.cel.checker import state
 from function.cel.checker.check import check
 from function.cel.checker.references import (
@@ -47,16 +48,7 @@ from function.cel.library.quantity import FORM_MATTERS
 from function.cel.subject import ReadPath, Subject
 from function.cel.syntax.nodes import Call, Node, children
 from function.cel.syntax.parser import parse
-from function.cel.values import (
-    BUDGET,
-    FIRST_SLOT,
-    Aborted,
-    CompileError,
-    CostExceeded,
-    EvaluationError,
-    Mistake,
-    type_name,
-)
+from function.cel.values import BUDGET, Aborted, CompileError, CostExceeded, EvaluationError, Mistake
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
@@ -107,7 +99,7 @@ class Program:
         self._run: Run = code.run
         self._cost = code.cost
         """Units that it surely costs."""
-        self._slots = [None] * (checked.size - FIRST_SLOT)
+        self._slots = [None] * (checked.size - values.FIRST_SLOT)
         self._others: dict[str, Program] = {}
         """The same text as other releases read it: they live as long as this one."""
 
@@ -162,7 +154,7 @@ class Program:
         return (
             NO_MATCH
             if value is False
-            else Outcome("error", f"the result is a {type_name(value)}, not a bool")
+            else Outcome("error", f"the result is a {values.type_name(value)}, not a bool")
         )
 
     def cost(self, subject: Subject) -> int:

@@ -30,17 +30,7 @@ from function.api.devices import MAX_DEVICE_TAINTS
 from function.api.model import KSERVE, condition_of, mapping, mappings, number, plain_of, string
 from function.api.taints import GPU_TOLERATION, Taint, Toleration, read_taints, untolerated
 from function.api.text import counted, listed
-from function.boundary import (
-    PACKED,
-    Document,
-    JsonObject,
-    Packed,
-    Request,
-    Resolution,
-    Reuse,
-    Shape,
-    text_at,
-)
+from function.boundary import PACKED, Document, JsonObject, Packed, Request, Resolution, Reuse, Shape, text_at
 from function.boundary.memory import Memo
 from function.cluster import drift, names
 from function.fail_static import Doubt

@@ -28,23 +28,13 @@ from functools import reduce
 from operator import and_, itemgetter
 from typing import Any, TypeVar
 
+from function import boundary
 from function.api.model import condition_of, mapping, plain_of, string
 from function.api.names import API_VERSION, RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.routing import read_endpoint
 from function.api.text import digest, one_line
-from function.boundary import (
-    NO_REUSE,
-    Desired,
-    Document,
-    Request,
-    Requirement,
-    Response,
-    Result,
-    Reuse,
-    Shape,
-    text_at,
-)
+from function.boundary import Desired, Document, Request, Requirement, Response, Result, Reuse, Shape, text_at
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.scheduling_input import UnreadableCluster
 
@@ -295,7 +285,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     return tuple(Requirement(name, API_VERSION, of) for name, of in kinds.items())
 
 
-def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+def run(request: Request, *, reuse: Reuse = boundary.NO_REUSE) -> Response:
     """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or ModelEndpoints."""
     kind, requirements = _changed_kind(request), declared(request)
     if kind == "ModelReplica":

@@ -41,23 +41,10 @@ from function.api.workload import PodMetadata, WorkloadEngine, WorkloadMember, d
 from function.boundary import Plain
 from function.fail_static import key_of, until_edited
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
-from function.replica import names, pods
+from function.replica import names, pods, state
 from function.replica.picker import GATEWAY
 from function.replica.snapshot import ReplicaSnapshot
-from function.replica.state import (
-    Edit,
-    EngineState,
-    copies_available,
-    count,
-    fault_of,
-    is_about_spec,
-    is_updating,
-    noted,
-    pods_refused,
-    replicas_of,
-    stalled,
-    template_of,
-)
+from function.replica.state import Edit, EngineState, copies_available, count, is_about_spec, template_of
 from function.replica.workloads import ClaimTemplate
 
 API_VERSION, NEWER = "serving.kserve.io/v1alpha1", "serving.kserve.io/v1alpha2"
@@ -236,7 +223,7 @@ def _looked_at(
             workload, was_updated=snapshot.was_updated
         )
         seen = digest_of(template_of((workload.remote or {}).get("spec")))
-        annotations |= {NOTE: noted(workload, seen, edit, applied=True, evident=evident)}
+        annotations |= {NOTE: state.noted(workload, seen, edit, applied=True, evident=evident)}
     annotations = {name: value for name, value in annotations.items() if value}
     if annotations:
         metadata = {**looks["manifest"]["metadata"], "annotations": annotations}
@@ -399,10 +386,10 @@ class _Served:
             available=copies_available(workload, copies),
             updated=min(updated, copies),
             total=total,
-            up_to_date=0 < updated == total and not is_updating(workload),
-            stalled=refused or (stalled(workload) if runs else ""),
-            fault=refused or fault_of(workload, is_unknown=shown and not runs),
-            refused=pods_refused(workload),
+            up_to_date=0 < updated == total and not state.is_updating(workload),
+            stalled=refused or (state.stalled(workload) if runs else ""),
+            fault=refused or state.fault_of(workload, is_unknown=shown and not runs),
+            refused=state.pods_refused(workload),
         )
 
 
@@ -461,7 +448,7 @@ def observed_states_on_kserve(
     states = []
     for engine, workload in (engines or {"model": ObservedObject()}).items():
         shown = applied and workload.remote is not None
-        states.append(served.engine(engine, replicas_of(workload.remote or {}), workload, shown=shown))
+        states.append(served.engine(engine, state.replicas_of(workload.remote or {}), workload, shown=shown))
     return tuple(states)
 
 

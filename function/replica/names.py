@@ -14,14 +14,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from function.api.names import (
-    DIGEST_LENGTH,
-    NAME_LENGTH,
-    child_name,
-    dns_1035_name,
-    is_dns_1035,
-    is_dns_subdomain,
-)
+from function.api import names
+from function.api.names import DIGEST_LENGTH, NAME_LENGTH, child_name, dns_1035_name, is_dns_1035
 from function.api.workload import ROLES
 from function.fail_static import base_of
 
@@ -178,7 +172,7 @@ def _joined(replica: str, what: str) -> str:
 
 def _subdomain(name: str, *parts: str) -> str:
     """Return the name itself where it is a DNS subdomain: a cut may end in a dot, which none may."""
-    return name if is_dns_subdomain(name) else _mended(*parts)
+    return name if names.is_dns_subdomain(name) else _mended(*parts)
 
 
 def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:

@@ -26,16 +26,7 @@ from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import Destination, dns_1035_name, is_dns_1035, read_destination
 from function.api.routing import read_endpoint
-from function.boundary import (
-    NO_REUSE,
-    Condition,
-    Desired,
-    Plain,
-    Request,
-    Response,
-    Reuse,
-    text_at,
-)
+from function.boundary import NO_REUSE, Condition, Desired, Plain, Request, Response, Reuse, text_at
 from function.fail_static import Doubt, as_observed, foreign
 from function.transitions import circuit_open, transitions, unmet
 

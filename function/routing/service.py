@@ -21,29 +21,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from function import gateway_api
+from function import boundary, gateway_api
 from function.api.fault import Malformed
 from function.api.inputs import ANY_NAMESPACE, RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import API_VERSION, bracketed
 from function.api.routing import EndpointGroup, ModelEndpoint, read_endpoint, read_service
 from function.api.text import joined, listed, one_line
-from function.boundary import (
-    NO_REUSE,
-    Condition,
-    Cost,
-    Costs,
-    Desired,
-    Document,
-    DocumentIdentity,
-    Plain,
-    Request,
-    Requirement,
-    Resolution,
-    Response,
-    Reuse,
-    text_at,
-)
+from function.boundary import Condition, Cost, Desired, DocumentIdentity, Request, Requirement, Reuse, text_at
 from function.fail_static import Doubt, as_observed, foreign
 from function.routing.traffic import Selection, Traffic, read_traffic
 from function.transitions import circuit_open, transitions, unmet
@@ -61,7 +46,7 @@ INFERENCE_GATEWAY_NAME = "default"
 MALFORMED, WAITING = "Malformed", "WaitingForEndpoints"
 SHOWN = 3
 """How many endpoints a message names."""
-COSTS: Costs = {read_endpoint: Cost(factor=8)}
+COSTS: boundary.Costs = {read_endpoint: Cost(factor=8)}
 """The memory that a remembered endpoint takes."""
 
 
@@ -120,9 +105,9 @@ class ServiceSnapshot:
     selections: tuple[Selection, ...] | Doubt
     matched: int
     """Endpoints that the selectors match, each counted once; 0 in doubt."""
-    route: Mapping[str, Plain] | None
+    route: Mapping[str, boundary.Plain] | None
     """The observed route; None while none of ours is."""
-    status: Mapping[str, Plain]
+    status: Mapping[str, boundary.Plain]
     """The service's status as it is."""
 
 
@@ -162,7 +147,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
     read: dict[DocumentIdentity, ModelEndpoint] = {}
     for number, group in enumerate(service.spec.endpoints):
         name = f"endpoints-{number}"
-        if request.resolution(name) is Resolution.UNRESOLVED:
+        if request.resolution(name) is boundary.Resolution.UNRESOLVED:
             return config, Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
         selection = _selected(group, request.required[name], allowed, read, reuse)
         if isinstance(selection, Doubt):
@@ -173,7 +158,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
 
 def _selected(
     group: EndpointGroup,
-    documents: Iterable[Document],
+    documents: Iterable[boundary.Document],
     allowed: set[str],
     read: dict[DocumentIdentity, ModelEndpoint],
     reuse: Reuse,
@@ -262,7 +247,7 @@ def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
         host = config.gateway_address
         # The Composition's bootstrap block may deliver the other object too: the input says which one counts.
         name = GATEWAY if config.address_from == "Gateway" else INFERENCE_GATEWAY
-        if not host and request.resolution(name) is Resolution.DELIVERED:
+        if not host and request.resolution(name) is boundary.Resolution.DELIVERED:
             observed = mapping(plain_of(request.required[name][0]).get("status"))
             host = gateway_api.first_address(observed) if name == GATEWAY else string(observed.get("address"))
     if host and snapshot.name:
@@ -327,7 +312,7 @@ def routing_ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     return Condition(READY, status=True, reason="RouteAccepted")
 
 
-def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+def run(request: Request, *, reuse: Reuse = boundary.NO_REUSE) -> boundary.Response:
     """Answer one request. The same request gets the same answer, whatever was asked before (Law 1)."""
     requirements = declared(request)
     snapshot = read_snapshot(request, reuse)
@@ -342,7 +327,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         and all(condition.status for condition in conditions)
         and not circuit_open(snapshot.status)
     )
-    return Response(
+    return boundary.Response(
         requirements=requirements,
         desired=desired,
         status=status(request, snapshot),

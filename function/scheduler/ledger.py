@@ -21,15 +21,9 @@ from function.api.cluster import DeviceKey, InferenceCluster
 from function.api.ownership import OwnReplica
 from function.api.replica import ModelReplica
 from function.api.text import counted
+from function.scheduler import device_accounting
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
-from function.scheduler.device_accounting import (
-    Demand,
-    DeviceCapacity,
-    PoolDevices,
-    Shortage,
-    minus,
-    stamped_gangs,
-)
+from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, Shortage, minus
 from function.scheduler.quota import QuotaUsage
 
 
@@ -394,7 +388,7 @@ class Ledger:
     def demands(self, replica: ModelReplica) -> dict[str, Demand]:
         """Return the demands of an existing replica, as stamped on it, by pool."""
         apart = self._apart.get(replica.cluster, ())
-        gangs = stamped_gangs(replica.engines, apart=apart) if self._empty else {}
+        gangs = device_accounting.stamped_gangs(replica.engines, apart=apart) if self._empty else {}
         pools = {**replica.nodes, **gangs}
         return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
 
@@ -515,7 +509,7 @@ class Ledger:
         held = self._empty[cluster, pool]
         for replica in self.holding(cluster, pool):
             if not replica.deleting:
-                gangs = stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
+                gangs = device_accounting.stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
                 held = held.charged(Demand(replica.nodes[pool], gangs.get(pool, ())))
         try:
             return held.stranded(Budget(PACKING)) is not None

@@ -22,17 +22,8 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
-from function.cel.checker.state import (
-    TYPE_IDENTIFIERS,
-    Checked,
-    Checker,
-    Environment,
-    Scope,
-    ScopedNode,
-    TypeSteps,
-    Variable,
-    equivalent,
-)
+from function.cel.checker import state
+from function.cel.checker.state import TYPE_IDENTIFIERS, Checked, Checker, Scope, TypeSteps, Variable
 from function.cel.library import Dialect
 from function.cel.library.declarations import MESSAGES
 from function.cel.library.formats import check_template
@@ -241,7 +232,7 @@ def mismatch(checker: Checker, function: str, kinds: list[Type], at: int, *, mem
     return Mistake(f"found no matching overload for '{function}' applied to '{applied}'", at)
 
 
-def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Checked:
+def check(root: nodes.Node, environment: state.Environment, dialect: Dialect) -> Checked:
     """Check an expression whose result must be a bool. Raises Mistake.
 
     A result of unknown type passes too: the evaluation then sees if it is a bool, and it is an error if not.
@@ -262,7 +253,7 @@ def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Check
     for (first, _), *others in checker.literals:
         wanted = checker.final(first, settled)
         for kind, at in others:
-            if not equivalent(checker.final(kind, settled), wanted):
+            if not state.equivalent(checker.final(kind, settled), wanted):
                 raise Mistake(f"expected type '{wanted}' but found '{checker.final(kind)}'", at)
     accepted = {nodes.BOOL, environment.unknown} | (
         {nodes.wrapper_of(nodes.BOOL)} if dialect.wrapper_results else set()
@@ -272,7 +263,7 @@ def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Check
     return checker.checked
 
 
-def _note(checker: Checker, wanted: ScopedNode) -> TypeSteps:
+def _note(checker: Checker, wanted: state.ScopedNode) -> TypeSteps:
     """Return the type of a node and note it. Raises Mistake."""
     node, scope = wanted
     steps = RULES[type(node)](checker, node, scope)

@@ -13,22 +13,12 @@ from __future__ import annotations
 import math
 import re
 
+from function.cel import values
 from function.cel.library import charges as cost
 from function.cel.library.declarations import function
 from function.cel.library.operators import int64, uint64
 from function.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp
-from function.cel.values import (
-    NANO,
-    Duration,
-    EvaluationError,
-    Timestamp,
-    TypeValue,
-    UInt,
-    Value,
-    is_int64,
-    is_uint64,
-    type_name,
-)
+from function.cel.values import NANO, Duration, EvaluationError, Timestamp, TypeValue, UInt, Value, is_int64
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT = re.compile(r"[0-9]+", re.ASCII)
@@ -126,7 +116,7 @@ def to_uint(value: Value) -> UInt:
             raise EvaluationError("unsigned integer overflow")
         return UInt(int(value))
     if type(value) is str:
-        if len(value) > _LONGEST or not _UINT.fullmatch(value) or not is_uint64(int(value)):
+        if len(value) > _LONGEST or not _UINT.fullmatch(value) or not values.is_uint64(int(value)):
             raise _failed(value, "uint")
         return UInt(int(value))
     return uint64(int(value))
@@ -201,5 +191,5 @@ DECLARATIONS = (
     function("bytes", "bytes -> bytes", lambda value: value),
     function("bytes", "string -> bytes", lambda value: value.encode(errors="surrogatepass"), cost=cost.walk),
     function("dyn", "A -> dyn", lambda value: value),
-    function("type", "A -> type<A>", lambda value: TypeValue(type_name(value))),
+    function("type", "A -> type<A>", lambda value: TypeValue(values.type_name(value))),
 )
