@@ -23,9 +23,9 @@ from function.scheduler.price import devices_of, price_of
 from function.scheduler.scheduling_input import SchedulingInput
 from function.scheduler.selectors import Evaluations
 
-Value: TypeAlias = Callable[[Candidate, ReplicaCounts], object]
+ScoreValue: TypeAlias = Callable[[Candidate, ReplicaCounts], object]
 """Gives a candidate a value to compare; smaller is better."""
-Prepare: TypeAlias = Callable[[SchedulingInput], Value | None]
+Prepare: TypeAlias = Callable[[SchedulingInput], ScoreValue | None]
 """Makes what gives the values in a pass; None where the score takes no part in it."""
 
 
@@ -43,11 +43,11 @@ class Score(NamedTuple):
     """A score that takes part in a pass, with the text and the mark of its row."""
 
     description: str
-    value: Value
+    value: ScoreValue
     elsewhere: bool
 
 
-def _where(applies: Callable[[SchedulingInput], bool], value: Value) -> Prepare:
+def _where(applies: Callable[[SchedulingInput], bool], value: ScoreValue) -> Prepare:
     """Take part where the policy or the fleet says so, with a value that needs nothing prepared."""
     return lambda inputs: value if applies(inputs) else None
 
@@ -134,7 +134,7 @@ class PreferencesScore:
         return matching
 
 
-def _soft_spread(inputs: SchedulingInput) -> Value | None:
+def _soft_spread(inputs: SchedulingInput) -> ScoreValue | None:
     """placement.topologySpread with ScheduleAnyway: how far each skew would exceed its maxSkew."""
     spread = Spread(inputs, "ScheduleAnyway")
     if not spread.constraints:
@@ -142,7 +142,7 @@ def _soft_spread(inputs: SchedulingInput) -> Value | None:
     return lambda candidate, counts: spread.excess(candidate.cluster, counts)
 
 
-def _cache_readiness(inputs: SchedulingInput) -> Value | None:
+def _cache_readiness(inputs: SchedulingInput) -> ScoreValue | None:
     """placement.cache Prefer: Ready is best, then Hydrating, Pending, unknown, Failed."""
     cache = inputs.fleet.cache
     if cache is None or inputs.policy.cache != "Prefer":
@@ -150,7 +150,7 @@ def _cache_readiness(inputs: SchedulingInput) -> Value | None:
     return lambda candidate, _counts: readiness(cache.phases.get(candidate.cluster.name, ""))
 
 
-def _hash_order(inputs: SchedulingInput) -> Value | None:
+def _hash_order(inputs: SchedulingInput) -> ScoreValue | None:
     """placement.tieBreak Hash: a hash of deployment and cluster, so that not all pile on one name.
 
     Dry runs have no uid; the names stand in.
