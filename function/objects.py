@@ -48,6 +48,11 @@ OBSERVE = ("Observe",)
 """Management policies of what is looked at and never touched."""
 GONE = "external resource does not exist"
 """What Synced says of what is only looked at and is not there. What was seen before stays in the status."""
+REFUSALS = (
+    *("create failed: ", "update failed: ", "cannot resolve resource references: "),
+    *("cannot get desired state: ", " is forbidden: "),
+)
+"""What Synced says where an API server refuses an object, or what it is made from is not there."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation with the manifest that was applied last, on objects that are not applied server-side."""
 NOTE = "modelplane.ai/evidence"
@@ -67,6 +72,10 @@ class ObjectIdentity(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+    def __str__(self) -> str:
+        """`PodDisruptionBudget default/chat-5ab63-main`."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
 NOTHING = ObjectIdentity("", "", "", "")
@@ -163,6 +172,15 @@ class ObservedObject:
     def remote_status(self) -> Mapping[str, Plain]:
         """The status of the remote object, empty while there is none."""
         return mapping((self.remote or {}).get("status"))
+
+    @property
+    def refusal(self) -> str:
+        """The provider's words where this object could not be applied although its cluster was reached.
+
+        "" for a failing network or credentials: every object has those at once, and the cluster says them.
+        """
+        refused = self.synced is False and any(words in self.synced_message for words in REFUSALS)
+        return self.synced_message if refused else ""
 
     def is_applied(self, *, was_applied: bool) -> bool:
         """Tell whether the remote object is what the manifest says, and stays.

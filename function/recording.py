@@ -31,6 +31,7 @@ from function.api.inputs import SchedulerConfig
 from function.api.model import Model, shape_of
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
 from function.api.taints import DeviceToleration
+from function.api.text import QUOTED
 from function.boundary import Desired, Plain, Response, Shape, Unreadable
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
@@ -159,6 +160,8 @@ def _condition(item: Plain) -> Plain:
     """Of Synced keep whether a Composition is found: a deployment without one holds no node back."""
     kind = item.get("type") if isinstance(item, dict) else None
     kept = redacted(item, _OWN_CONDITION if kind in OUR_CONDITIONS else _CONDITION)
+    if isinstance(kept, dict) and isinstance(kept.get("message"), str):
+        kept["message"] = kept["message"].partition(QUOTED)[0]
     if kind == "Synced" and isinstance(item, dict) and isinstance(kept, dict):
         said = next((words for words in NOT_COMPOSED if str(item.get("message")).startswith(words)), "")
         return kept | ({"message": said} if said else {})
@@ -578,4 +581,8 @@ def redacted_response(request: bytes, response: Response, ttl: wire.Ttl) -> byte
     for key, resource in response.desired.items():
         allowed = composed(key, resource.resource.get("kind")) or {}
         desired[key] = Desired(redacted_object(resource.resource, allowed), resource.ready)
-    return wire.encode(wire.decode(request), replace(response, desired=desired), ttl)
+    conditions = tuple(
+        replace(condition, message=condition.message.partition(QUOTED)[0])
+        for condition in response.conditions
+    )
+    return wire.encode(wire.decode(request), replace(response, desired=desired, conditions=conditions), ttl)

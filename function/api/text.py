@@ -38,6 +38,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+QUOTED = "; replicas say: "
+"""Comes before the words of replicas in a deployment's message. No recording keeps what follows."""
+
+
 DIGEST_LENGTH = 32
 """Hex digits of a digest: enough to tell two apart, short enough to read out."""
 

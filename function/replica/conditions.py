@@ -38,6 +38,10 @@ _FIELDS = ("engines", "servingDigest", "adapters")
 """Fields of the status that are ours: one that an answer leaves out is removed (Law C 3)."""
 _APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
 """Objects that workloads need besides themselves."""
+_BESIDE = {*_APPLIED, names.BUDGET}
+"""Objects that are applied beside the workloads."""
+WORDS = 200
+"""Characters of a refusal that stands beside what else there is to say."""
 
 
 def status(
@@ -140,7 +144,7 @@ def conditions(
     if isinstance(snapshot, NameTaken) and not was_ready:
         # Requests would reach the pods of another team. Those that do already go on (Law 2).
         ready = Condition(READY, status=False, reason=snapshot.reason, message=snapshot.message)
-    composed = (_accepted(snapshot, states), ready, _updated(states))
+    composed = (_accepted(snapshot, observed, states), ready, _updated(states))
     if not diagnoses_pods(request):
         return composed
     # Pods are observed while a workload is not available: an available one has all of its.
@@ -155,8 +159,14 @@ def conditions(
     return (*composed, scheduled)
 
 
-def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
-    """ModelAccepted: in no doubt, and every workload was seen on the cluster."""
+def _accepted(
+    snapshot: ReplicaSnapshot | Doubt, observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...]
+) -> Condition:
+    """ModelAccepted: in no doubt, and every workload was seen on the cluster.
+
+    A budget, a Secret or a part of the route that is refused takes no model out of service, so it is said
+    while that goes on.
+    """
     if isinstance(snapshot, Doubt):
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
     if not all_of(state.created for state in states):
@@ -176,6 +186,12 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     if waits:
         full = f"{counted(waits, 'adapter')} wait{'s' * (waits == 1)}: the list of adapters is full"
         text = joined(text, f"{full} ({MAX_PRESENT} bytes)")
+    refused = [
+        f"{composed.identity} ({one_line(composed.refusal, WORDS)})"
+        for key, composed in observed.items()
+        if composed.refusal and names.what_of(key) in _BESIDE
+    ]
+    text = joined(f"Not applied: {listed(refused, 1)}" if refused else "", text)
     return Condition(ACCEPTED, status=True, reason="Accepted", message=one_line(text))
 
 
@@ -189,7 +205,7 @@ def _ready(
     # The first Object beside the workloads that could not be applied; of workloads other conditions say it.
     refused = next(
         (
-            f"{key}: {composed.synced_message}"
+            f"{composed.identity}: {composed.synced_message}"
             for key, composed in observed.items()
             if composed.synced is False and names.what_of(key) in _APPLIED
         ),

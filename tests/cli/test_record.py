@@ -288,3 +288,19 @@ def test_a_recording_replays_to_the_same_bytes(number: int, tmp_path: Path) -> N
     # Mutations leave objects that cannot be decoded; nothing else keeps a call from being recorded.
     assert all(said == ("not recorded", {"reason": "Unreadable"}) for said in log.said)
     assert replayed
+
+
+def test_what_replicas_say_of_themselves_is_in_no_recording(tmp_path: Path) -> None:
+    """A deployment repeats it in ReplicasReady: in the answer, and in the composite of the next call."""
+    wanted = build.deployment()
+    wanted["status"] = {
+        "conditions": [{"type": "ReplicasReady", "message": f"0 of 1 ready; replicas say: {CANARY}"}]
+    }
+    replica = build.replica(wanted, "a", 0, pools="p")
+    said = {"type": "ModelReady", "status": "False", "reason": "FailedCreate", "message": CANARY}
+    replica["status"] = {"conditions": [said]}
+    world = World(wanted, [build.cluster("a", [build.pool("p", 4)])], [replica], build.observed(replica))
+    request = world.message().SerializeToString()
+    assert CANARY.encode() in Function(Log()).answer(request)
+    _, response = recorded(tmp_path, request)
+    assert b"0 of 1 ready" in response

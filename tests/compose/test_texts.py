@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.text import LIMIT
 from function.deployment.compose.conditions import noted
 from tests.support import build
 from tests.support.cases import ask, clusters
@@ -476,6 +477,94 @@ def test_degraded_clusters_are_named_once_and_at_most_three() -> None:
             " c does not say whether it is Ready and 1 more"
         ),
     )
+
+
+def saying(replica: Plain, **conditions: tuple[str, str, str]) -> Plain:
+    """Return a replica with conditions of its own: status, reason, message."""
+    stated = replica.setdefault("status", {}).setdefault("conditions", [])
+    for kind, (status, reason, message) in conditions.items():
+        stated.append({"type": kind, "status": status, "reason": reason, "message": message})
+    return replica
+
+
+STARTING = ("False", "ModelStarting", "Not serving yet: main")
+QUOTA = ("False", "FailedCreate", "main: exceeded quota: small")
+AWAY = ("False", "Deploying", "Not on a yet: main (connect failed: no route)")
+WAITING = ("False", "WaitingForModel", "Waiting for the workloads to be created")
+VERBOSE = ("False", "FailedCreate", "main: " + "x" * 400)
+CUT = f"FailedCreate: main: {'x' * 126}…"
+NOT_APPLIED = ("True", "Accepted", "Not applied: Secret b (denied)")
+
+
+@pytest.mark.parametrize(
+    ("reason", "replicas", "expected"),
+    [
+        ("nothing is said", [{}, {}], "0 of 2 ready"),
+        (
+            "it starts",
+            [{"ModelReady": STARTING}],
+            "0 of 1 ready; replicas say: a/0 (ModelStarting: Not serving yet: main)",
+        ),
+        (
+            "what keeps it from being created says more than that it is awaited",
+            [{"ModelReady": WAITING, "ModelAccepted": AWAY}],
+            "0 of 1 ready; replicas say: a/0 (Deploying: Not on a yet: main (connect failed: no route))",
+        ),
+        (
+            "a problem says more than that something is on its way",
+            [{"ModelAccepted": AWAY, "ModelReady": QUOTA}],
+            "0 of 1 ready; replicas say: a/0 (FailedCreate: main: exceeded quota: small)",
+        ),
+        (
+            "the worst first: a problem, then who starts, then what is wrong beside a model that serves",
+            [
+                {"ModelAccepted": NOT_APPLIED, "Ready": ("True", "Available", "")},
+                {"ModelReady": STARTING},
+                {"ModelReady": QUOTA},
+            ],
+            (
+                "1 of 3 ready; replicas say: a/2 (FailedCreate: main: exceeded quota: small),"
+                " a/1 (ModelStarting: Not serving yet: main), a/0 (Accepted: Not applied: Secret b (denied))"
+            ),
+        ),
+        (
+            "all serve, and something is wrong beside",
+            [{"ModelAccepted": NOT_APPLIED, "Ready": ("True", "Available", "")}],
+            "1 of 1 ready; replicas say: a/0 (Accepted: Not applied: Secret b (denied))",
+        ),
+        (
+            "a message that is long is cut, the names and how many more are not",
+            [{"ModelReady": VERBOSE}] * 5,
+            f"0 of 5 ready; replicas say: a/0 ({CUT}), a/1 ({CUT}), a/2 ({CUT}) and 2 more",
+        ),
+    ],
+)
+def test_replicas_that_are_not_in_service_say_why(
+    reason: str, replicas: list[dict[str, tuple[str, str, str]]], expected: str
+) -> None:
+    wanted = ask(len(replicas))
+    made = [
+        saying(build.replica(wanted, "a", at, pools="p0", name=str(at)), **conditions)
+        for at, conditions in enumerate(replicas)
+    ]
+    message = run(World(wanted, clusters(a=9), made, build.observed(*made))).conditions["ReplicasReady"][2]
+    assert len(message) <= LIMIT
+    assert message == expected, reason
+
+
+def test_what_replicas_of_long_names_say_ends_in_an_ellipsis_where_it_does_not_fit() -> None:
+    wanted, name = ask(5), "n" * 63
+    on = [f"{letter * 60}{at}" for at, letter in enumerate("abcde")]
+    made = [
+        saying(build.replica(wanted, cluster, at, pools="p0", name=f"{name}{at}"), ModelReady=VERBOSE)
+        for at, cluster in enumerate(on)
+    ]
+    message = run(
+        World(wanted, clusters(**{cluster: {"ready": False} for cluster in on}), made, build.observed(*made))
+    ).conditions["ReplicasReady"][2]
+    assert len(message) == LIMIT
+    assert message.endswith("…")
+    assert f"{on[0]}/{name}0 (FailedCreate: main: xxx" in message
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.replica.conditions import condition_types
-from tests.replica.build import Scene, cluster, config, engine, gang, replica, run
+from tests.replica.build import Scene, cluster, config, engine, gang, member, replica, run
 from tests.replica.provider import applied
 from tests.support.circuit import with_circuit
 
@@ -221,6 +221,9 @@ def test_why_an_object_cannot_be_applied_is_said() -> None:
     assert text == "Not on cluster-a yet: a, b (admission webhook denied the request)"
 
 
+CLAIM = "ResourceClaimTemplate default/my-model-5ab63-a-standalone-devices-76ee6"
+
+
 @pytest.mark.parametrize(
     ("key", "stages", "kind", "text"),
     [
@@ -229,19 +232,19 @@ def test_why_an_object_cannot_be_applied_is_said() -> None:
             "resource-claim-a-standalone",
             {"model_serving_a": "started"},
             "ModelReady",
-            "Not serving yet: a; resource-claim-a-standalone: denied",
+            f"Not serving yet: a; {CLAIM}: denied",
         ),
         (
             "resource-claim-a-standalone",
             {"model_serving_a": "nothing"},
             "ModelReady",
-            "Waiting for the workloads to be created; resource-claim-a-standalone: denied",
+            f"Waiting for the workloads to be created; {CLAIM}: denied",
         ),
         (
             "epp-config",
             {"epp": "started"},
             "ModelReady",
-            "The endpoint picker is not available yet; epp-config: denied",
+            "The endpoint picker is not available yet; ConfigMap default/my-model-5ab63-epp: denied",
         ),
     ],
 )
@@ -256,6 +259,53 @@ def test_which_object_could_not_be_applied_is_said(
         "observedGeneration": 1,
     }
     assert run(SCENE.but(observed=observed)).conditions[kind][2] == text
+
+
+REFUSED = "create failed: cannot create object: admission webhook denied the request"
+NO_SECRET = 'observe failed: cannot resolve resource references: Secret "pull" not found'
+FORBIDDEN = "observe failed: cannot get object: poddisruptionbudgets.policy is forbidden: no verb get"
+AWAY = "connect failed: cannot build kube client for provider config"
+SECRET = "Secret default/my-model-5ab63-secret-pull-0a813"
+BUDGET = "PodDisruptionBudget default/my-model-5ab63-a-budget-fde83"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "expected"),
+    [
+        ("a budget", {"budget-a": REFUSED}, f"Not applied: {BUDGET} ({REFUSED})"),
+        ("one that may not even be read", {"budget-a": FORBIDDEN}, f"Not applied: {BUDGET} ({FORBIDDEN})"),
+        (
+            "a mirrored Secret whose original is not there",
+            {"secret-pull": NO_SECRET},
+            f"Not applied: {SECRET} ({NO_SECRET})",
+        ),
+        (
+            "two, of which the first is named",
+            {"budget-a": REFUSED, "secret-pull": NO_SECRET},
+            f"Not applied: {BUDGET} ({REFUSED}) and 1 more",
+        ),
+        (
+            "an edit of the route, which was created",
+            {"model-route": "update failed: no"},
+            "Not applied: HTTPRoute default/my-model-5ab63 (update failed: no)",
+        ),
+        ("the network is no refusal: nothing flaps because of it", {"budget-a": AWAY, "epp": AWAY}, ""),
+        ("of a workload ModelUpdated says it", {"model-serving-a": REFUSED}, ""),
+    ],
+)
+def test_what_is_refused_beside_a_model_that_serves_is_named(
+    reason: str, said: dict[str, str], expected: str
+) -> None:
+    several = Scene(
+        replica(engine("a", member(secrets=["pull"]), copies=2)), input=config(budget=True, secrets="Mirror")
+    )
+    observed = applied(run(several))
+    for key, message in said.items():
+        observed[key]["status"]["conditions"][0] |= {"status": "False", "message": message}
+    answer = run(several.but(observed=observed))
+    assert answer.conditions["ModelAccepted"] == (True, "Accepted", expected), reason
+    assert answer.conditions["ModelReady"] == (True, "Serving", ""), reason
+    assert not answer.unready
 
 
 def pod(name: str, scheduled: str, message: str = "") -> Plain:

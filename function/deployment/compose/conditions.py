@@ -10,7 +10,7 @@ Theory of operation
 2. What holds besides the reason is a note (`NOTES`). Notes have characters of their own, so that a long
    reason never pushes them out.
 3. `ReplicasReady` counts what serves: Ready replicas with an endpoint. A replica that is Ready on a cluster
-   that is not fit to serve is named with the fault of the cluster.
+   that is not fit to serve is named with the fault of the cluster, others with their own words (`_remarks`).
 4. `ReplicasUpdated`, `CapacityRespected` and `PriorityResolved` are optional. Each is asked for by the policy
    or the input of the function that it tells about.
 
@@ -26,8 +26,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from function.api import Pool
-from function.api.model import conditions_of, mapping, plain_of
-from function.api.text import LIMIT, counted, joined, listed, one_line
+from function.api.model import conditions_of, mapping, plain_of, string
+from function.api.reasons import CONDITION_REASONS
+from function.api.text import LIMIT, QUOTED, counted, joined, listed, one_line
 from function.boundary import Condition, Request, Resolution, Shape, Unreadable
 from function.deployment.explain.lint import advice
 from function.deployment.explain.message import around, placed_of, replacement_cause
@@ -36,7 +37,7 @@ from function.scheduler import disruption, filters, headroom
 from function.scheduler.decision import Decision
 from function.scheduler.outcomes import Cause, Kept, Update
 from function.scheduler.scheduling_input import evacuation, suspects
-from function.transitions import conditions_before, unmet
+from function.transitions import MISSING, Before, conditions_before, unmet
 
 # The condition ReplicasUpdated: how far a staged rollout is, and which replica it waits for.
 #
@@ -232,8 +233,12 @@ UPDATED = "ReplicasUpdated"
 """How many replicas a message names."""
 WORDS = 160
 """Characters of what a replica says itself."""
+LEAST_WORDS = 40
+"""Characters of it beside a long name: the reason, at least."""
+REMARKS_FRAME = 48
+"""Characters around what replicas say, and of how many more say something."""
 _CONDITION: Shape = {"type": None, "status": None, "reason": None, "message": None}
-_TELLING = ("ModelUpdated", "ModelReady", "ModelAccepted", "Synced", "Ready")
+_TELLING = ("ModelAccepted", "ModelReady", "Synced", "Ready")
 """Conditions of a ModelReplica that say why it is not in service, the most telling first."""
 
 
@@ -323,15 +328,56 @@ def _blocks(decision: Decision) -> Iterator[str]:
 
 def own_words(kept: Kept) -> str:
     """Return a replica's own explanation of why it is not in service: `ModelStarting: pulling the image`."""
+    reports = _reports(kept)
+    false = (reports[kind] for kind in ("ModelUpdated", *_TELLING) if kind in reports)
+    return _words(next((report for report in false if report.status == "False"), MISSING))
+
+
+def _reports(kept: Kept) -> dict[str, Before]:
+    """Return the conditions of a replica, by type."""
     plain = plain_of(kept.own_replica.document, {"status": {"conditions": _CONDITION}})
-    reports = {
-        condition.get("type"): condition
+    parts = ("status", "reason", "message")
+    return {
+        string(condition.get("type")): Before(*(string(condition.get(part)) for part in parts))
         for condition in conditions_of(mapping(plain.get("status")))
-        if condition.get("status") == "False"
     }
-    first = next((reports[kind] for kind in _TELLING if kind in reports), {})
-    words = (first.get("reason"), first.get("message"))
-    return one_line(": ".join(word for word in words if isinstance(word, str) and word), WORDS)
+
+
+def _words(report: Before) -> str:
+    """`ModelStarting: pulling the image`."""
+    return one_line(": ".join(filter(None, (report.reason, report.message))), WORDS)
+
+
+def _remarks(decision: Decision, room: int) -> str:
+    """Name replicas with what they say themselves, the worst first, in at most `room` characters.
+
+    A problem comes before something that is on its way. Last comes what is wrong beside a model that serves:
+    ModelAccepted says that when it is True.
+    """
+    remarks: list[tuple[int, str, Before]] = []
+    for kept in decision.kept:
+        replica, reports = kept.own_replica.replica, _reports(kept)
+        false = [reports[kind] for kind in _TELLING if reports.get(kind, MISSING).status == "False"]
+        rank, report = 2, reports.get("ModelAccepted", MISSING)
+        if replica.ready is not True and false:
+            problem = next(filter(_is_problem, false), None)
+            rank, report = (1, false[0]) if problem is None else (0, problem)
+        if report.message:
+            remarks.append((rank, f"{kept.own_replica.cluster}/{replica.name}", report))
+    if not remarks or room < LEAST_WORDS:
+        return ""
+    width = room // min(len(remarks), SHOWN)
+    named = [
+        f"{name} ({one_line(_words(report), max(width - len(name), LEAST_WORDS))})"
+        for _, name, report in sorted(remarks)
+    ]
+    return f"{QUOTED}{listed(named, SHOWN)}"
+
+
+def _is_problem(report: Before) -> bool:
+    """Tell whether somebody may have to act on what a replica reports."""
+    row = CONDITION_REASONS["ModelReplica"].get(report.reason)
+    return row is not None and row.is_problem
 
 
 def _names(replicas: list[Kept]) -> str:
@@ -510,7 +556,8 @@ def ready(decision: Decision, routable: Collection[str]) -> Condition:
     if not decision.total and decision.wanted:
         return Condition(READY, status=False, reason="NoReplicasScheduled", message="No replica is placed")
     degraded = degraded_clusters(decision, routable)
-    text = one_line(joined(f"{len(routable)} of {decision.total} ready", degraded_text(degraded)))
+    text = joined(f"{len(routable)} of {decision.total} ready", degraded_text(degraded))
+    text = one_line(text + _remarks(decision, LIMIT - len(text) - REMARKS_FRAME))
     if any(cluster.holds_ready for cluster in degraded):
         return Condition(READY, status=False, reason="ClusterDegraded", message=text)
     done = len(routable) >= decision.total
