@@ -199,18 +199,27 @@ def backend_ready(snapshot: ClusterSnapshot) -> Condition:
 
 
 def reachable(snapshot: ClusterSnapshot) -> Condition:
-    """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
+    """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent.
+
+    Where nodes are looked at through another ClusterProviderConfig, that one's answers say nothing of the
+    kubeconfig by which replicas are applied. They count where nothing else is looked at.
+    """
     looks = [observed for key, observed in snapshot.observed.items() if key.startswith(OBSERVATIONS)]
+    declared = snapshot.cluster
+    existing = declared.existing if isinstance(declared, DeclaredCluster) else None
+    observer = existing.observer_config_ref.name if existing and existing.observer_config_ref else ""
+    looks = [look for look in looks if not observer or look.provider_config != observer] or looks
     # An answer that something is absent came from the cluster, so it is reached.
     if any(look.synced or is_absent(look) for look in looks):
         return Condition(REACHABLE, status=True, reason="Reachable")
     failed = next((look for look in looks if look.synced is False), None)
     if failed is not None:
         text = failed.synced_message or "No observation succeeds"
-        declared = snapshot.cluster
-        if isinstance(declared, DeclaredCluster) and declared.existing is not None:
-            # Named first: the provider's words may be long, and do not say with what it tried.
-            kubeconfig = declared.existing.secret_ref
+        # Named first: the provider's words may be long, and do not say with what it tried.
+        if observer and failed.provider_config == observer:
+            text = f"Through ClusterProviderConfig {observer}: {text}"
+        elif existing is not None:
+            kubeconfig = existing.secret_ref
             text = f"By key {kubeconfig.key} of Secret {SYSTEM_NAMESPACE}/{kubeconfig.name}: {text}"
         return unmet(REACHABLE, "Unreachable", text)
     return unmet(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")

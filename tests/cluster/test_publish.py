@@ -221,6 +221,39 @@ def test_a_cluster_that_does_not_answer_names_the_secret_it_was_tried_with() -> 
     assert said.message == f"{by}: observe failed: cannot get object: Unauthorized"
 
 
+DENIED = "observe failed: cannot get object: Unauthorized"
+BY_SECRET = f"By key kubeconfig of Secret modelplane-system/byo: {DENIED}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours", "observers", "expected"),
+    [
+        ("each is named by what it was tried with", False, None, (False, "Unreachable", BY_SECRET)),
+        (
+            "nodes are looked at with the credentials of the other",
+            None,
+            False,
+            (False, "Unreachable", f"Through ClusterProviderConfig east-reader: {DENIED}"),
+        ),
+        ("the other's answer says nothing of the kubeconfig", False, True, (False, "Unreachable", BY_SECRET)),
+        ("nor does its failure", True, False, (True, "Reachable", "")),
+        ("where nothing else is looked at it counts", None, True, (True, "Reachable", "")),
+    ],
+)
+def test_what_is_looked_at_through_another_configuration_does_not_blame_the_kubeconfig(
+    reason: str, *, ours: bool | None, observers: bool | None, expected: tuple[bool, str, str]
+) -> None:
+    observed: dict[str, Plain] = {}
+    for synced, key, through in ((ours, "see-lws", "p"), (observers, names.GATEWAY, "east-reader")):
+        if synced is not None:
+            look = looked_at(key, synced=synced, message="" if synced else DENIED)
+            look[key]["spec"]["providerConfigRef"]["name"] = through
+            observed |= look
+    made = Case(cluster(observerConfigRef={"name": "east-reader"}), observed=observed)
+    (said,) = [one for one in made.answer().conditions if one.type == "ClusterReachable"]
+    assert (said.status, said.reason, said.message) == expected, reason
+
+
 def test_the_address_is_the_stacks_the_declared_the_observed_or_the_last() -> None:
     stack = {"kind": "ServingStack", "status": {"gateway": {"address": "stack"}}}
     remote = {"status": {"addresses": [{"value": "seen"}]}}
