@@ -249,6 +249,19 @@ def without_status() -> World:
     return made
 
 
+def nowhere() -> World:
+    """A replica that was edited by hand: neither its spec nor its key names a cluster any more."""
+    made = on_a()
+    own_replica = made.observed["replica-a-0"]
+    del own_replica["spec"]["clusterName"]
+    return made.but(replicas=[own_replica], observed={"replica": own_replica})
+
+
+def selecting(expression: str) -> Plain:
+    """The deployment of `running`, with an expression over clusters."""
+    return ask(selector={"cel": [expression]})
+
+
 def with_endpoint(made: World) -> World:
     """The world, with the endpoint that the replica got while all was well."""
     own_replica = made.observed["replica-a-0"]
@@ -267,6 +280,7 @@ NO_SUCH_KEY = (
     "pool p0: device selector error: no such key: architecure"
     " (the device has no attribute gpu.nvidia.com/architecure)"
 )
+DIGITS = [*range(30, 40)]
 ALL_PLACED = "Scheduled 1 of 1 replica"
 
 KEPT = [
@@ -432,6 +446,89 @@ KEPT = [
                     f"{ALL_PLACED}; kept in doubt: 1 on a (pool p0 is not published);"
                     " edits are withheld until pool p0 is published"
                 ),
+            ),
+        },
+    ),
+    Case(
+        "a replica that names no cluster",
+        nowhere,
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                f"{ALL_PLACED}; kept in doubt: 1 on an unknown cluster (the key replica cannot be read)",
+            ),
+        },
+    ),
+    Case(
+        "an expression that takes too long to say why it does not hold",
+        lambda: on_a(selecting(f"{DIGITS}.exists(a, {DIGITS}.exists(b, a * b == 7))")),
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                f"{ALL_PLACED}; kept where no new one would go: 1 on a (cluster selector mismatch)",
+            ),
+        },
+    ),
+    Case(
+        "where no new one has a place the message has said so of every cluster",
+        lambda: on_a(ask(2, match={"tier": "prodution"})),
+        {
+            "ReplicasScheduled": (
+                False,
+                "PartiallyScheduled",
+                (
+                    "Scheduled 1 of 2 replicas; 0/1 clusters can host another:"
+                    " 1 cluster selector mismatch (wants tier=prodution, has no tier)"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "a selector that does not compile keeps everything, and no doubt is named beside it",
+        lambda: on_a(broken("nonsense("), status={"gpuPools": []}),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InvalidNodeSelector",
+                f"{TYPO} too early; every running replica is kept, nothing new is placed",
+            ),
+        },
+    ),
+    Case(
+        "so does an invalid input",
+        lambda: on_a(status={"gpuPools": []}, input={"searchBudget": "x"}),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InvalidInput",
+                (
+                    "The function's input is invalid: input: searchBudget: expected a whole number,"
+                    ' found "x"; every running replica is kept, nothing new is placed'
+                ),
+            ),
+        },
+    ),
+    Case(
+        "so do inputs that are missing",
+        lambda: on_a(ask(match={"tier": "x"})).but(clusters=None),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InputsUnresolved",
+                "Waiting for required resources: cluster/a; everything running is kept",
+            ),
+        },
+    ),
+    Case(
+        "so does a fleet without clusters",
+        lambda: on_a().but(clusters=[]),
+        {
+            "ReplicasScheduled": (
+                False,
+                "NoClusters",
+                "There is no InferenceCluster; everything running is kept",
             ),
         },
     ),

@@ -52,6 +52,75 @@ def test_it_is_placed_where_the_least_is_lost_and_says_so() -> None:
     ]
 
 
+OLD = [running(of(f"old-{at}", "batch"), "a") for at in range(4)]
+"""Four replicas that may have to give way."""
+
+
+AWAITED: list[tuple[str, list[Plain], list[Plain], Plain, list[str]]] = [
+    (
+        "one waits for one",
+        [waiting(CHAT, "a")],
+        arbitrating(named(OLD[0]), a=4),
+        ON,
+        ["1 on a waits for 1 replica of lower classes to give way"],
+    ),
+    (
+        "two wait for three, and one beside them is not there yet",
+        [waiting(CHAT, "a", 0), waiting(CHAT, "a", 1), waiting(CHAT, "b", 2)],
+        arbitrating(*map(named, OLD[:3]), a=4, b=1),
+        ON,
+        ["2 on a wait for 3 replicas of lower classes to give way"],
+    ),
+    (
+        "of those that are named some give way to others, who may have lent what they ask for",
+        [waiting(CHAT, "a")],
+        arbitrating(named(OLD[0]), named(OLD[1], "ml-team/web") | {"quota": "a"}, a=4),
+        ON,
+        ["1 on a waits for 1 replica of lower classes to give way"],
+    ),
+    (
+        "what is borrowed",
+        [waiting(CHAT, "a")],
+        arbitrating(named(OLD[0], class_name="") | {"quota": "a"}, a=4),
+        ON,
+        ["1 on a waits for 1 replica that borrows to give way"],
+    ),
+    (
+        "one that is Ready waits no more, whatever its label and its cluster say",
+        [waiting(CHAT, "a") | {"status": {"conditions": [build.condition("Ready", status=True)]}}],
+        arbitrating(named(OLD[0]), a=4),
+        ON,
+        [],
+    ),
+    (
+        "one that never asked for it",
+        [running(CHAT, "a", ready=False)],
+        arbitrating(named(OLD[0]), a=4),
+        ON,
+        [],
+    ),
+    ("a cluster that is gone names nobody", [waiting(CHAT, "z")], arbitrating(named(OLD[0]), a=4), ON, []),
+    (
+        "an input whose classes do not preempt",
+        [waiting(CHAT, "a")],
+        arbitrating(named(OLD[0]), a=4),
+        ON | {"priorityClasses": [{"name": "production", "value": 1000}]},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours", "fleet", "config", "said"), AWAITED, ids=[row[0] for row in AWAITED]
+)
+def test_who_waits_says_how_many_are_to_give_way_to_it(
+    reason: str, ours: list[Plain], fleet: list[Plain], config: Plain, said: list[str]
+) -> None:
+    answer = asked(of("chat", replicas=len(ours)), fleet, [*ours, *OLD], config)
+    notes = answer.conditions["ReplicasScheduled"][2].split("; ")
+    assert [note for note in notes if note.endswith("to give way")] == said, reason
+
+
 TWO_NODES = [build.engine(members=[build.member(devices=[build.request("gpu", 8)])], copies=2)]
 PAIR, LARGE = of("chat", engines=TWO_NODES), of("large", "batch", engines=TWO_NODES)
 

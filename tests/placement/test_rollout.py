@@ -425,14 +425,27 @@ SAYS = [
         "who is waited for, and what it says itself",
     ),
     ([Seen("a", 0, NEW), Seen("b", 0, NEW)], "2 of 2 replicas updated", "the end"),
+    (
+        [Seen("a", 0, NEW), Seen("a", 1, NEW, more=UNKNOWN)],
+        "1 of 2 replicas updated; a/my-model-{a1} does not run the template yet",
+        "the last one has the template, and is not known to run it",
+    ),
+    (
+        [Seen("a", 1, NEW, more=UNKNOWN), Seen("b", 0, NEW, serves=OLD)],
+        "0 of 2 replicas updated; a/my-model-{a1}, b/my-model-{b0} do not run the template yet",
+        "the last two, one of which runs another",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("seen", "said", "reason"), SAYS, ids=[say[2] for say in SAYS])
 def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -> None:
     answer = answered(deployment(len(seen), NEW, ONE), seen)
-    digest = build.composed_name("my-model", "a", 1).rpartition("-")[2]
-    assert answer.conditions["ReplicasUpdated"][2] == said.format(a1=digest), reason
+    digests = {
+        f"{on}{index}": build.composed_name("my-model", on, index).rpartition("-")[2]
+        for on, index in (("a", 1), ("b", 0))
+    }
+    assert answer.conditions["ReplicasUpdated"][2] == said.format(**digests), reason
 
 
 PULLING = {"type": "Ready", "status": "False", "reason": "ModelStarting", "message": "pulling the image"}

@@ -175,12 +175,13 @@ def _preempting(decision: Decision) -> Iterator[str]:
     )
     for name, number in sorted(waiting.items()):
         cluster = inputs.fleet.clusters.get(name)
-        victims = (cluster.gives_way.values() if cluster else ()) if inputs.config.preempts else ()
-        named = sum(victim.to == ours for victim in victims)
-        if named:
-            who = counted(named, "replica")
-            lower = "that borrow" if any(victim.quota for victim in victims) else "of lower classes"
-            yield f"{number} on {name} wait{'s' * (number == 1)} for {who} {lower} to give way"
+        named = cluster.gives_way.values() if cluster and inputs.config.preempts else ()
+        victims = [victim for victim in named if victim.to == ours]
+        if victims:
+            borrowed = any(victim.quota for victim in victims)
+            lower = f"that borrow{'s' * (len(victims) == 1)}" if borrowed else "of lower classes"
+            who = f"{counted(len(victims), 'replica')} {lower}"
+            yield f"{number} on {name} wait{'s' * (number == 1)} for {who} to give way"
 
 
 def _guaranteed(decision: Decision) -> Iterator[str]:
@@ -230,7 +231,6 @@ def noted(decision: Decision, text: str) -> str:
 
 
 UPDATED = "ReplicasUpdated"
-"""How many replicas a message names."""
 WORDS = 160
 """Characters of what a replica says itself."""
 LEAST_WORDS = 40
