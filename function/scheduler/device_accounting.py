@@ -536,6 +536,7 @@ class DeviceCapacity:
             others = loads.copy()
             for claims, number in gang:
                 others[layout.footprints[claims]] -= number
+            others = +others  # Those that are there.
             size = sum(number for _, number in gang)
             for footprint in {layout.footprints[claims] for claims, _ in gang}:
                 if not footprint.needs:

@@ -73,7 +73,7 @@ class Weights(NamedTuple):
 def can_block(
     nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad, budget: Budget
 ) -> bool:
-    """Tell whether others can block so many nodes for a pod at once.
+    """Tell whether others, of each one or more, can block so many nodes for a pod at once.
 
     Raises TooManyCases where the bundles are too many, and OutOfSteps where the budget has fewer units than
     are looked at.
@@ -81,9 +81,9 @@ def can_block(
     budget.spend(len(devices) * len(pod.needs) * sum(1 + len(other.ways) for other in others))
     alone, small = 0, {}
     for other, number in others.items():
-        if number > 0 and (not other.ways or any(_blocks(way, pod, devices) for way in other.ways)):
+        if not other.ways or any(_blocks(way, pod, devices) for way in other.ways):
             alone += number
-        elif number > 0 and any(_meets(way, pod) for way in other.ways):
+        elif any(_meets(way, pod) for way in other.ways):
             small[other] = number
     missing = nodes - alone
     if missing <= 0:
@@ -107,13 +107,13 @@ def can_block(
     limits, units = tuple(min(count, sum(devices)) for count in counts), len(devices) * len(pod.needs)
     affordable = min(LISTING_STEPS, budget.units // units)
     if affordable < LISTING_STEPS:  # A power of two, so that what is listed is remembered nevertheless.
-        affordable = 1 << max(0, affordable.bit_length() - 1)
+        affordable = 1 << affordable.bit_length() >> 1
     bundles, steps = _bundles(pod, kinds, limits, devices, affordable)
     budget.spend(steps * units)
     if bundles is None and steps >= affordable < LISTING_STEPS:
         raise OutOfSteps
     if bundles is None:
-        raise TooManyCases("bundles are too many to list")
+        raise TooManyCases
     return _disjoint(bundles, counts, missing, budget)
 
 
@@ -137,16 +137,13 @@ def _loaded(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad, b
     together = sum(max(sum(way[at] for at in needed) for way in other.ways) * small[other] for other in small)
     most = tuple(min(number, devices[at]) for number, at in zip(taken, needed, strict=True))
     ways = tuple(tuple(way[at] for at in needed) for way in pod.needs)
-    least = _least_load(ways, most, tuple(devices[at] for at in needed), budget)
-    return 0 if least is None else together // max(1, least)
+    return together // _least_load(ways, most, tuple(devices[at] for at in needed), budget)
 
 
-def _least_load(
-    needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad, budget: Budget
-) -> int | None:
-    """How many devices are taken at least on a node that leaves a pod no way; None: no node can be such.
+def _least_load(needs: tuple[NodeLoad, ...], taken: NodeLoad, devices: NodeLoad, budget: Budget) -> int:
+    """How many devices are taken at least on a node that leaves a pod no way: one or more.
 
-    `taken`: so many of each kind are taken at most.
+    `taken`: so many of each kind are taken at most. They bar each way, or the floors would have settled it.
     """
     loads = {(0,) * len(devices)}
     for way in needs:
@@ -154,12 +151,12 @@ def _least_load(
         loads = {more for load in loads for more in _barring(way, load, taken, devices)}
         if len(loads) > MAX_LISTED:
             return 1
-    return min(map(sum, loads), default=None)
+    return min(map(sum, loads))
 
 
 def _barring(way: NodeLoad, load: NodeLoad, taken: NodeLoad, devices: NodeLoad) -> Iterator[NodeLoad]:
     """Extend a load until it leaves a way no room, by devices of one kind."""
-    enough = [most - need + 1 if need else most + 1 for need, most in zip(way, devices, strict=True)]
+    enough = [most - need + 1 for need, most in zip(way, devices, strict=True)]
     if any(map(int.__ge__, load, enough)):
         yield load
         return
@@ -219,8 +216,6 @@ def _bundles(
 def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Budget) -> bool:
     """Tell whether so many disjoint bundles can be made of some pods. Raises as `can_block`."""
     weighed = _weigh(bundles, counts, budget)
-    if weighed is None:
-        raise TooManyCases("bundles are too many to weigh")
     if weighed.of(counts) < wanted * weighed.unit:
         return False
     # As many bundles as the weights allow are of no more kinds than there are pods: rounded down, one of each
@@ -239,7 +234,7 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Bu
         if not wanted:
             return True
         if steps < 0:
-            raise TooManyCases("bundles are too many to search")
+            raise TooManyCases
         if at == len(lightest) or weighed.of(left) < wanted * lightest[at][0] or (at, left) in dead:
             return False
         bundle = lightest[at][1]
@@ -254,11 +249,11 @@ def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int, budget: Bu
     return make(0, counts, wanted)
 
 
-def _weigh(bundles: Sequence[Counts], counts: Counts, budget: Budget) -> Weights | None:
-    """Find the weights by which pods weigh least: the simplex method, in whole numbers; None: too long.
+def _weigh(bundles: Sequence[Counts], counts: Counts, budget: Budget) -> Weights:
+    """Find the weights by which pods weigh least: the simplex method, in whole numbers.
 
     It starts with no bundle and makes more of that which gains most. All entries have one denominator, the
-    pivot before, so every division is exact.
+    pivot before, so every division is exact. Raises as `can_block`.
     """
     rows, columns = len(counts), len(bundles)
     budget.spend(rows * columns)
@@ -289,4 +284,4 @@ def _weigh(bundles: Sequence[Counts], counts: Counts, budget: Budget) -> Weights
                     for entry, other in zip(entries, pivots, strict=True)
                 ]
         basis[leaving], unit = entering, pivot
-    return None
+    raise TooManyCases
