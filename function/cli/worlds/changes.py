@@ -450,8 +450,8 @@ class Apply:
         Faults of an object that is replaced go with it, and those of the new one come in their place.
         """
         given = self.manifests
-        replaced = {_key(manifest) for listed in given.by_kind.values() for manifest in listed}
-        kept = [issue for issue in manifests.issues if _key(issue.manifest) not in replaced]
+        replaced = {manifest.key for listed in given.by_kind.values() for manifest in listed}
+        kept = [issue for issue in manifests.issues if issue.manifest.key not in replaced]
         manifests = replace(
             manifests, issues=[*kept, *given.issues], ignored=manifests.ignored + given.ignored
         )
@@ -472,25 +472,20 @@ class Apply:
         given = [
             item for listed in self.manifests.by_kind.values() for item in listed if item.kind in BY_KIND
         ]
-        existing = {_key(item) for listed in manifests.by_kind.values() for item in listed}
-        old = [item for item in given if _key(item) in existing]
+        existing = {item.key for listed in manifests.by_kind.values() for item in listed}
+        old = [item for item in given if item.key in existing]
         names = [
             f"before-{entry.kind.lower()}-{entry.namespace or 'cluster'}-{entry.name}.yaml" for entry in old
         ]
-        titles = {_key(item): resource(item.kind, item.name, item.namespace) for item in given}
+        titles = {item.key: resource(item.kind, item.name, item.namespace) for item in given}
         kept = [
-            f"kubectl get {titles[_key(item)]} -o yaml | sed '/^  resourceVersion:/d' > {quote(file)}"
+            f"kubectl get {titles[item.key]} -o yaml | sed '/^  resourceVersion:/d' > {quote(file)}"
             for item, file in zip(old, names, strict=True)
         ]
         applied = [f"kubectl apply -f {quote(file)}" for file in self.files]
         replaced = [f"kubectl replace -f {quote(file)}" for file in names]
         deleted = [f"kubectl delete {title}" for key, title in titles.items() if key not in existing]
         return Commands((*kept, *applied), (*deleted, *replaced))
-
-
-def _key(manifest: Manifest) -> tuple[str, str, str]:
-    """Kind, namespace and name: what makes two manifests the same object."""
-    return manifest.kind, *manifest.identity
 
 
 def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:

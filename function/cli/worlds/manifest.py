@@ -104,7 +104,7 @@ class Manifest:
 
     __slots__ = (
         *("content", "file", "position", "holder", "kind", "metadata", "spec"),
-        *("name", "namespace", "identity", "short_title", "title", "replica_template", "stored"),
+        *("name", "namespace", "identity", "key", "short_title", "title", "replica_template", "stored"),
     )
 
     def __init__(
@@ -117,6 +117,8 @@ class Manifest:
         """Empty where there are none to read."""
         self.name, self.namespace = (_text(self.metadata.get(key)) for key in ("name", "namespace"))
         self.identity = self.namespace, self.name
+        self.key = self.kind, *self.identity
+        """What makes two manifests the same object."""
         title = f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}".rstrip()
         self.short_title = f"{title} of {holder}" if holder else title
         """`InferenceCluster use1`."""

@@ -325,7 +325,7 @@ def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
 def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest], written: Manifest) -> None:
     """Take an object, or note that it was read before with other content."""
     manifest = _placed(written)
-    twin = by_identity.setdefault((manifest.kind, manifest.namespace, manifest.name), manifest)
+    twin = by_identity.setdefault(manifest.key, manifest)
     if twin is manifest:
         manifests.by_kind[manifest.kind].append(manifest)
     elif twin.content not in (written.content, manifest.content):
