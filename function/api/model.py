@@ -247,10 +247,6 @@ class MemoHolder(Named):
             memo = self.memos[kind] = kind()
         return cast("C", memo)
 
-    def held(self, kind: type[C]) -> C | None:
-        """The memo of a kind, if there is one."""
-        return cast("C | None", self.memos.get(kind))
-
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:
     """Tell whether a condition is True, False, or (None) unknown: missing or Unknown.

@@ -89,8 +89,9 @@ class Placer:
         )
         self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
         self._memo = PlacementMemo(ledger, self._quotas, local=local)
-        shared = inputs.deployment.held(EasySearches)
-        self._easy, self._hard = EasySearches() if shared is None else shared, HardSearches()
+        shared = inputs.deployment.memos.get(EasySearches)
+        self._easy = shared if isinstance(shared, EasySearches) else EasySearches()
+        self._hard = HardSearches()
 
     @cached_property
     def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
