@@ -219,15 +219,9 @@ def _optional_select(builder: Builder, symbols: Symbols, start: int) -> Node:
 
 
 def _index(builder: Builder, symbols: Symbols, start: int) -> Node:
-    """Build `a[b]`."""
-    operand, bracket, key, _ = symbols
-    return Call(builder.span(bracket.start, start), "_[_]", None, (operand, whole(key)))
-
-
-def _optional_index(builder: Builder, symbols: Symbols, start: int) -> Node:
-    """Build `a[?b]`."""
-    operand, bracket, _, key, _ = symbols
-    return Call(builder.span(bracket.start, start), "_[?_]", None, (operand, whole(key)))
+    """Build `a[k]`, or `a[?k]`, whose result is an optional."""
+    operand, bracket, *mark, key, _ = symbols
+    return Call(builder.span(bracket.start, start), "_[?_]" if mark else "_[_]", None, (operand, whole(key)))
 
 
 def _method(builder: Builder, symbols: Symbols, start: int) -> Node:
@@ -362,7 +356,7 @@ BUILDERS: dict[str, Callable[[Builder, Symbols, int], Any]] = {
     "member_dot": _select,
     "member_optional_dot": _optional_select,
     "member_index": _index,
-    "member_optional_index": _optional_index,
+    "member_optional_index": _index,
     "member_dot_arg": _method,
     "member_object": _message,
     "ident": _name,
