@@ -166,7 +166,7 @@ class ClusterFit:
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Unfit:
     """Put the engine's members on these pools, or say what stands against it."""
     outcome = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
-    return stranding(engine, verdicts, outcome) if isinstance(outcome, EngineOption) else outcome
+    return stranding(engine, verdicts, outcome)
 
 
 def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Unfit:
@@ -188,16 +188,18 @@ def refused(members: Sequence[Member], verdicts: Sequence[Verdict]) -> Refusal |
     return Refusal(lambda asked: combined([why.explained(asked).at(member=role) for role, why in barred]))
 
 
-def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:
+def stranding(engine: Engine, verdicts: Verdicts, outcome: EngineOption | Unfit) -> EngineOption | Unfit:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
+    if not isinstance(outcome, EngineOption):
+        return outcome
     for at, member in enumerate(engine.members):
-        if not member.requests or engine_option.matches[at].claims:
+        if outcome.matches[at].claims:
             continue
         elsewhere = (row[at] for row in verdicts)
         if any(isinstance(verdict, Match) and verdict.claims for verdict in elsewhere):
             detail = "could bind a device on another pool"
             return Rejection(Reason.NothingClaimable, detail=detail, member=member.role)
-    return engine_option
+    return outcome
 
 
 def kept_apart(option: EngineOption, pools: Sequence[Pool]) -> EngineOption:
@@ -255,6 +257,6 @@ def variants(option: EngineOption, others: Sequence[Sequence[Match]]) -> Iterato
     """The same pools with every other combination of claims: they matter where devices are charged."""
     claims = [match.stamped for match in option.matches]
     for matches in product(*others):
-        if [match.stamped for match in matches] != claims and any(match.claims for match in matches):
+        if [match.stamped for match in matches] != claims:
             demands = _demands(option.engine, option.pools, matches)
             yield EngineOption(option.engine, option.pools, matches, demands)

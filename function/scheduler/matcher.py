@@ -7,15 +7,16 @@ kept in the deployment's `FitMemo`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TypeVar, cast
 
 from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
 from function.api.deployment import ReplicaShape, SubRequest
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler import engine_options
-from function.scheduler.budget import Budget, CallBudget, OutOfSteps
+from function.scheduler.budget import CallBudget
 from function.scheduler.device_matching import MAX_VARIANTS, Match, Refusal, resolve, resolve_every
 from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption, Row, Unfit, Verdict
 from function.scheduler.memo import MatchMemo, PoolContent, fit_memo
@@ -96,7 +97,7 @@ class Matcher:
                 unfit.append((position, outcome))
         if engine.pool_policy == "SameFabric":
             options.extend(engine_options.across(engine, pools, verdicts))
-        options, cut_short = self._varied(shape, pools, options)
+        options, cut_short = self._varied(pools, options)
         options = [engine_options.kept_apart(option, pools) for option in options]
         scattered = bool(options) or all(
             any(isinstance(row[at], Match) for row in verdicts) for at in range(len(engine.members))
@@ -121,23 +122,13 @@ class Matcher:
     ) -> EngineOption | Unfit:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, kind)
-        single = self._memo.fits.singles.get(key)
-        if single is None:
-            outcome = engine_options.alone(engine, verdicts[position], (position,) * len(engine.members))
-            # A member that asks for devices and binds none is stranded if it could on another pool.
-            strands = isinstance(outcome, EngineOption) and any(
-                member.requests and not match.claims
-                for member, match in zip(engine.members, outcome.matches, strict=True)
-            )
-            single = self._memo.fits.singles[key] = (outcome, strands)
-        outcome, strands = single
-        if strands and isinstance(outcome, EngineOption):
-            return engine_options.stranding(engine, verdicts, outcome)
-        return outcome
+        singles = self._memo.fits.singles
+        if key not in singles:
+            pools = (position,) * len(engine.members)
+            singles[key] = engine_options.alone(engine, verdicts[position], pools)
+        return engine_options.stranding(engine, verdicts, singles[key])
 
-    def _varied(
-        self, shape: ReplicaShape, pools: Sequence[Pool], options: list[EngineOption]
-    ) -> tuple[list[EngineOption], bool]:
+    def _varied(self, pools: Sequence[Pool], options: list[EngineOption]) -> tuple[list[EngineOption], bool]:
         """Add, on pools that charge devices, the other claims that would do: those may find devices free."""
         if all(pool.accounting == "Node" for pool in pools):
             return options, False
@@ -146,10 +137,8 @@ class Matcher:
             members = zip(option.engine.members, option.pools, option.matches, strict=True)
             ways = [self._every(member, pools[at], match) for member, at, match in members]
             varying = engine_options.variants(option, [matches for matches, _ in ways])
-            of = (shape.name, option.engine.name, *option.pools)
-            others, cut = self._within("variants", of, pools, partial(_counted, varying))
-            varied += [option, *others]
-            cut_short = cut_short or cut or any(cut for _, cut in ways)
+            varied += [option, *islice(varying, MAX_VARIANTS)]
+            cut_short = cut_short or any(varying) or any(cut for _, cut in ways)
         return varied, cut_short
 
     def rejections(self, shape: ReplicaShape, fit: ClusterFit, pools: Sequence[Pool], at: int) -> Barred:
@@ -184,18 +173,14 @@ class Matcher:
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
         """Ask the member's selectors on the pool first: where one fails, its devices are no question."""
-        barred = self._barred(member, pool)
-        if barred is not None:
-            return Refusal.of(barred)
-        search = partial(resolve, self._inputs.evaluations, member, pool.devices or ())
-        return self._within("match", (member.node_selector,), [pool], lambda budget: search(budget=budget))
+        barred = self.barred(member, pool)
+        return self._within(resolve, member, pool) if barred is None else Refusal.of(barred)
 
     def _every(self, member: Member, pool: Pool, first: Match) -> tuple[tuple[Match, ...], bool]:
         """Every match of a member on a pool that claims differently, and whether some may be missing."""
         if pool.accounting == "Node" or not first.claims:
             return (first,), False
-        search = partial(resolve_every, self._inputs.evaluations, member, pool.devices or ())
-        return self._within("every", (member.node_selector,), [pool], lambda budget: search(budget=budget))
+        return self._within(resolve_every, member, pool)
 
     def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
         """Match a member against its pinned pool, using only entries that give the requests as stamped."""
@@ -217,16 +202,9 @@ class Matcher:
                 return not device.claimable
             return device.claimable and claimed == (device.device_class_name, sub.count)
 
-        search = partial(resolve, self._inputs.evaluations, member, pool.devices or (), allowed=allowed)
-        of = (member.node_selector, stamped.requests)
-        return self._within("stamped", of, [pool], lambda budget: search(budget=budget))
+        return self._within(resolve, member, pool, stamped.requests, allowed=allowed)
 
-    def node_verdict(self, member: Member, pool: Pool) -> Rejection | None:
-        """Ask the member's selectors on the pool itself."""
-        barred = self._barred(member, pool)
-        return None if barred is None else barred.at(member=member.role)
-
-    def _barred(self, member: Member, pool: Pool) -> Rejection | None:
+    def barred(self, member: Member, pool: Pool) -> Rejection | None:
         """Why a selector over pools keeps a member off; the first that does not hold. None where all do."""
         evaluations = self._inputs.evaluations
         for index, selector in enumerate(member.node_selector.selectors if member.node_selector else ()):
@@ -249,28 +227,15 @@ class Matcher:
         return verdict
 
     def _within(
-        self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], run: Callable[[Budget], T]
+        self, search: Callable[..., T], member: Member, pool: Pool, claims: Hashable = None, **more: object
     ) -> T:
-        """Run a search within the call's budget, a hard one once for pools of equal content."""
-        earlier = self._memo.hard(what, of, pools)
+        """Search a pool's devices within the call's budget, a hard search once for pools of equal content."""
+        of = (search, member.node_selector, claims)
+        earlier = self._memo.hard(of, pool)
         if earlier is not None:
             return cast("T", earlier)
         budget = self.budget.open()
-        outcome = run(budget)
+        outcome = search(self._inputs.evaluations, member, pool.devices or (), budget=budget, **more)
         if self.budget.settle(budget):
-            self._memo.note_hard(what, of, pools, outcome)
+            self._memo.note_hard(of, pool, outcome)
         return outcome
-
-
-def _counted(options: Iterator[EngineOption], budget: Budget) -> tuple[list[EngineOption], bool]:
-    """Take at most `MAX_VARIANTS` options that there are steps for, and say whether there are more."""
-    counted: list[EngineOption] = []
-    try:
-        for option in options:
-            if len(counted) == MAX_VARIANTS:
-                return counted, True
-            budget.step()
-            counted.append(option)
-    except OutOfSteps:
-        return counted, True
-    return counted, False

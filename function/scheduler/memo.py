@@ -24,7 +24,7 @@ memory of `boundary` is charged for it (`parts_of`). `Shared` lets the deploymen
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -236,9 +236,8 @@ class FitMemo:
         """The members of an engine on a pool: the name of its shape, its position there, the content."""
         self.kinds: dict[Hashable, int] = {}
         """Kinds of rows, numbered: a short key for what the members would claim."""
-        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Unfit, bool]] = {}
-        """The same engine on the pool at one position of a cluster, by the kind of its row there; whether it
-        may strand a member."""
+        self.singles: dict[tuple[str, int, int, int], EngineOption | Unfit] = {}
+        """The same engine on the pool at one position of a cluster, by the kind of its row there."""
         self.shared: dict[tuple[Hashable, ...], ClusterFit] = {}
         """The fits of clusters by the kinds of their rows: equal ones are searched for room once."""
         self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
@@ -268,21 +267,12 @@ class FitMemo:
         return sum(map(len, self._maps))
 
 
-class HardSearch(NamedTuple):
-    """One search of the matcher, and the content of the pools it was about."""
-
-    what: str
-    of: tuple[Hashable, ...]
-    """What it searched for: a member's requests, or an engine on some pools."""
-    pools: tuple[str, ...]
-
-
 class MatchMemo:
     """Matches of one pass: the fit memo of its deployment, and results that end with the pass.
 
     Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
-    holds for this pass only; its key is the content of the pools, so that how often it is run does not
-    depend on which of them share their device lists.
+    holds for this pass only; its key has the content of the pool, so that how often it is run does not
+    depend on which pools share their device lists.
     Buys: a search that costs many steps is run once, not for each of the clusters that publish the same.
     """
 
@@ -290,23 +280,21 @@ class MatchMemo:
         """Start with what the deployment's earlier passes found out."""
         self.fits = lasting
         self._lasts = True
-        self._hard: dict[HardSearch, object] = {}
+        self._hard: dict[tuple[Hashable, str], object] = {}
 
     def end_with_pass(self) -> None:
         """From now on nothing outlives the pass: what is noted drew on a budget."""
         if self._lasts:
             self.fits, self._lasts = self.fits.copy(), False
 
-    def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
-        """Return what a hard search found."""
-        if not self._hard:
-            return None
-        return self._hard.get(HardSearch(what, of, tuple(pool.canonical for pool in pools)))
+    def hard(self, of: Hashable, pool: Pool) -> object | None:
+        """Return what a hard search on a pool found."""
+        return self._hard.get((of, pool.canonical)) if self._hard else None
 
-    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], outcome: object) -> None:
+    def note_hard(self, of: Hashable, pool: Pool, outcome: object) -> None:
         """Note what a hard search found; from now on nothing outlives the pass."""
         self.end_with_pass()
-        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = outcome
+        self._hard[of, pool.canonical] = outcome
 
 
 class FitMemos(dict[tuple[int, str], FitMemo]):

@@ -76,7 +76,7 @@ def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> I
 def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) -> Deviation | None:
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
-    barred = matcher.node_verdict(member, pool)
+    barred = matcher.barred(member, pool)
     if barred is None and {request.name for request in stamped.requests} <= {
         request.name for request in member.requests
     }:

@@ -109,6 +109,87 @@ def test_charging_devices_from_now_on_disturbs_nobody() -> None:
     assert kept_up, "no replica was ever mismatched: the test would prove little"
 
 
+def classes(of: str, many: int) -> list[Plain]:
+    """Entries of one device each, of a class of their own and an architecture."""
+    return [build.gpu(1, name=f"{of}{at}", architecture=of, device_class=f"{of}{at}") for at in range(many)]
+
+
+def on_fabric(*published: Plain, accounting: dict[str, str]) -> list[Plain]:
+    """A cluster of pools of one fabric that say how they are charged."""
+    made = one(
+        "a", pools=[pool | {"attributes": {"modelplane.ai/fabric": {"string": "f"}}} for pool in published]
+    )
+    for pool in made["spec"]["nodePools"]:
+        pool["accounting"] = accounting[pool["name"]]
+    return [made]
+
+
+def of_two(worker: str) -> Plain:
+    """A gang whose leader wants one of the devices x, and whose worker one of others."""
+    wants = 'device.attributes["gpu.nvidia.com"].architecture == "{}"'.format
+    members = [
+        build.member(role, [build.request("gpu", 1, wants(of))], nodes=nodes)
+        for role, of, nodes in (("Leader", "x", None), ("Worker", worker, 1))
+    ]
+    return ask(engines=[build.engine("main", members) | {"poolPolicy": "SameFabric"}])
+
+
+def holding(*held: str) -> Plain:
+    """A replica on pool p0 whose pods hold a device of each class."""
+    made = build.replica(
+        build.deployment("there", engines=[build.engine(name) for name in held]), "a", 0, pools="p0"
+    )
+    for engine_there, name in zip(made["spec"]["engines"], held, strict=True):
+        engine_there["members"][0]["deviceRequests"][0]["deviceClassName"] = name
+    return made
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "every pool stays an option where claims are varied",
+            [one("a", pools=[build.pool(name, 1) for name in ("p0", "p1")], accounting="Device")],
+            ask(2),
+            ["a", "a"],
+        ),
+        Case(
+            "a member that binds nothing leaves the others their ways to claim",
+            [
+                one(
+                    "a",
+                    pools=[
+                        build.pool(
+                            "p0",
+                            2,
+                            [*classes("x", 2), build.gpu(1, name="y", architecture="y", claim="Synthetic")],
+                        )
+                    ],
+                    accounting="Device",
+                )
+            ],
+            of_two("y"),
+            ["a"],
+            others=[holding("x0", "x0")],
+        ),
+        Case(
+            "ways to claim on a pool of whole nodes, which change nothing there, take the place of no other",
+            on_fabric(
+                build.pool("p0", 1, classes("x", 3)),
+                build.pool("p1", 1, classes("y", 16)),
+                accounting={"p0": "Device", "p1": "Node"},
+            ),
+            of_two("y"),
+            ["a"],
+            others=[holding("x0", "x1")],
+        ),
+    ],
+    ids=str,
+)
+def test_other_ways_to_claim_find_what_is_free(case: Case) -> None:
+    case.check()
+
+
 @pytest.mark.parametrize("accounting", ["Node", "Device"])
 def test_an_entry_that_has_no_devices_covers_nothing_and_is_no_fault(accounting: str) -> None:
     """The platform may publish a count of 0; the entry beside it has what is asked for."""

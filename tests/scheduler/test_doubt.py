@@ -73,6 +73,18 @@ def knowing() -> Plain:
     return made
 
 
+def with_nic() -> Plain:
+    return ask(
+        engines=[single(build.request("gpu", 8), build.request("nic", 1, 'device.driver == "dra.net"'))]
+    )
+
+
+def with_nics(claim: str) -> list[Plain]:
+    """A pool of GPUs and network cards that is closed to anything new."""
+    pools = [build.pool("p0", 1, [build.gpu(8), build.nic(1, claim=claim)])]
+    return [one("a", pools=pools, taints=[build.taint("x")])]
+
+
 def undeclared() -> list[Plain]:
     made = one("a", pools=[build.pool("p0", 1)])
     made["spec"]["nodePools"] = [{"name": "other", "className": "any", "nodeCount": 1}]
@@ -242,6 +254,17 @@ CASES = [
     Case(
         "another count of the request, which the pool could give",
         lambda: kept(asks(count=4), closed()),
+        mismatch=Mismatch.RequestsChanged,
+        detail="pool p0",
+    ),
+    Case(
+        "a request that nothing binds has no claim, so it was not stamped",
+        lambda: kept(with_nic(), with_nics("Synthetic"), was=ask()),
+        updated=True,
+    ),
+    Case(
+        "one whose device can be bound by now would have a claim",
+        lambda: kept(with_nic(), with_nics("DRA"), was=ask()),
         mismatch=Mismatch.RequestsChanged,
         detail="pool p0",
     ),

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from function.api.devices import SharedDevices
+from function.api.replica import StampedMember, StampedRequest
+from function.scheduler.budget import CallBudget
+from function.scheduler.device_matching import Match
 from function.scheduler.matcher import Matcher
 from tests.support import build
 from tests.support.cases import ask, clusters, one, single
@@ -187,3 +193,41 @@ def test_the_match_of_a_like_pool_is_no_other_way_to_claim() -> None:
     other = one("a", pools=[build.pool("p0", 0, _by_devices("550.0.0")["status"]["gpuPools"][0]["devices"])])
     both = alone.but(clusters=[other, *alone.clusters], input=enough)
     assert list(run(both).replicas) == ["replica-b-0"]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_search_serves_what_is_equal_and_nothing_else(*, hard: bool) -> None:
+    """Pools that publish the same in lists of their own share what was hard: it drew on the call's budget."""
+    pools = [build.pool("p0", 1, [build.gpu(4), OTHER]), build.pool("p1", 1, [])]
+    fleet = [one(name, pools=pools[:many], accounting="Device") for name, many in (("a", 1), ("b", 2))]
+    asking = ask(engines=[single(build.request("gpu", count), name=f"of-{count}") for count in (4, 1)])
+    inputs = decide(World(asking, fleet)).inputs
+    budget, [shape], fleet_of = CallBudget(1_000, 1), inputs.deployment.shapes, inputs.fleet.clusters
+    budget.allowance = 0 if hard else 500  # Not that of any call, so nothing is known yet.
+    matcher, [pool] = Matcher(inputs, budget), fleet_of["a"].pools
+    four, any_one = (engine.members[0] for engine in shape.engines)
+    its_own, other = (
+        StampedMember("Standalone", "p0", 1, (StampedRequest("gpu", name, count),))
+        for name, count in ((build.GPU, 4), ("other", 1))
+    )
+    apart = replace(pool, shared=SharedDevices(pool.devices or (), 0))
+    renamed = replace(apart, name="p1", shared=SharedDevices(pool.devices or (), 0))
+    for verdict, searched, fits, reason in (
+        (partial(matcher.member, four, pool), True, True, "nothing is known yet"),
+        (partial(matcher.member, four, pool), False, True, "the same again"),
+        (partial(matcher.member, four, apart), not hard, True, "a pool of equal content"),
+        (partial(matcher.member, four, renamed), True, True, "a pool of another name"),
+        (partial(matcher.member, any_one, pool), True, True, "another member"),
+        (partial(matcher.as_stamped, four, other, pool), False, False, "a claim that no entry gives"),
+        (partial(matcher.as_stamped, four, its_own, pool), True, True, "its claim"),
+        (partial(matcher.as_stamped, four, its_own, pool), False, True, "the same claim again"),
+        (partial(matcher.as_stamped, four, its_own, apart), not hard, True, "on a pool of equal content"),
+        (partial(matcher.as_stamped, any_one, other, pool), True, True, "the claim of another member"),
+    ):
+        before = budget.taken
+        assert isinstance(verdict(), Match) is fits, reason
+        assert (budget.taken > before) is searched, reason
+    matcher.fit(shape, fleet_of["a"])
+    before = budget.taken
+    matcher.fit(shape, fleet_of["b"])
+    assert (budget.taken > before) is not hard, "every way to claim, where another pool is beside it"

@@ -53,6 +53,7 @@ def short(name: str, pool: str, needs: int, free: int, total: int, parts: list[A
     return ("InsufficientNodes", name, pool, "", "", (needs, free, total), parts or [])
 
 
+UNBOUND = ("NothingClaimable", "main", "p0", "", "no member would bind a device", NONE, [])
 SPLIT = ("NoSinglePool", "main", "", "", "Leader fits p0, Worker fits p1", NONE, [NO_NIC, NO_GPU])
 CASES = [
     (
@@ -178,6 +179,15 @@ CASES = [
         ),
         "the node with the fewest devices missing",
     ),
+    (
+        [engine("main", 8)],
+        [build.pool("p0", 4, [build.gpu(claim="Synthetic")]), build.pool("p1", 4, [NIC])],
+        (
+            *UNBOUND[:6],
+            [(*UNBOUND[:6], [UNBOUND, ("NoMatchingDevice", "main", "p1", "Standalone", *NO_GPU[4:])])],
+        ),
+        "a pool that binds nothing, and what the one behind it lacks",
+    ),
 ]
 
 
@@ -252,6 +262,33 @@ def test_what_was_not_tried_to_the_end_is_not_called_full(budget: int, says: Rea
         one_engine["members"][0]["deviceRequests"][0]["deviceClassName"] = name
     [rejection] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
     assert rejection.reason is says
+
+
+TWO_OF_ANY = [build.request("x"), build.request("y")]
+
+
+@pytest.mark.parametrize(
+    ("engine", "classes", "says", "reason"),
+    [
+        (single(build.request()), [16], Reason.InsufficientDevices, "as many ways as are tried"),
+        (single(*TWO_OF_ANY), [6], Reason.InsufficientDevices, "fifteen pairs"),
+        (single(*TWO_OF_ANY), [7], Reason.SearchBudgetExceeded, "twenty-one are more than are tried"),
+        (build.gang(gpus=1), [4], Reason.InsufficientDevices, "four ways of each member, sixteen together"),
+        (build.gang(gpus=1), [5], Reason.SearchBudgetExceeded, "five of each are too many together"),
+        (single(*TWO_OF_ANY), [7, 2], Reason.SearchBudgetExceeded, "on the first of several pools"),
+        (single(*TWO_OF_ANY), [2, 7], Reason.SearchBudgetExceeded, "on the last"),
+    ],
+)
+def test_more_ways_to_claim_than_are_tried_are_not_called_full(
+    engine: Plain, classes: list[int], says: Reason, reason: str
+) -> None:
+    pools = [
+        build.pool(f"p{at}", 0, [build.gpu(1, name=f"g{way}", device_class=f"c{way}") for way in range(many)])
+        for at, many in enumerate(classes)
+    ]
+    fleet = [one("a", pools=pools, accounting="Device")]
+    [rejection] = decide(World(ask(engines=[engine]), fleet)).rejections.values()
+    assert rejection.reason is says, reason
 
 
 def test_a_pool_of_whole_nodes_next_to_one_of_devices_is_searched_to_the_end() -> None:
