@@ -196,6 +196,11 @@ class Conjunct(Program):
         # Not the selector itself, which has its terms: a cycle would stay until the collector comes by.
         self._whole, self._index = whole.source, index
 
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison of something published with a literal that the term is, if it is one."""
+        return comparison(self.checked, self._root, self._whole)
+
 
 class Selector(Program):
     """A whole selector."""

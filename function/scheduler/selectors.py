@@ -23,7 +23,7 @@ from function.api.cluster import InferenceCluster
 from function.api.deployment import CelSelector, ModelDeployment, Preference, SubRequest, requests_of
 from function.api.devices import Device
 from function.api.reasons import Gap
-from function.cel import Comparison, CompileError, OutcomeMemo, Reference, Selector, Subject
+from function.cel import CompileError, OutcomeMemo, Reference, Selector, Subject, published
 from function.cel.library.charges import LIMIT
 from function.cel.selector import Conjunct, Outcome, Program
 
@@ -62,7 +62,6 @@ MAX_WANTED = 60
 
 _DOMAIN = re.compile(r'\bdevice\.(?:attributes|capacity)\[(?:"[^"]*"|\'[^\']*\')\]\.(?=\w)')
 _MAPS = {"attribute", "capacity", "label"}
-_FIELDS = {"attribute": "attributes", "label": "labels"}
 _PHRASES = {
     "==": "{}",
     "!=": "other than {}",
@@ -75,26 +74,16 @@ _PHRASES = {
 
 def gap(selector: Selector, subject: Subject) -> Gap:
     """The gap at the first failing term; empty when no term fails, or one takes too long to look at."""
-    for term, compared in _terms(selector):
+    for term in selector.conjuncts:
         outcome = term.evaluate(subject, ALLOWANCE)
         if outcome.kind == "cost":
             break
         if outcome.kind != "match":
             read = (name for name in term.named if name.id or name.kind not in _MAPS)
             has = ", ".join(_published(subject, reference) for reference in read)
+            compared = term.comparison
             return Gap(has, _PHRASES[compared.operator].format(compared.literal) if compared else _cut(term))
     return Gap()
-
-
-def _terms(selector: Selector) -> Iterator[tuple[Conjunct, Comparison | None]]:
-    """Every term of a selector with the comparison it is, if it is one: the one that stands inside of it."""
-    end = 0
-    comparisons = selector.comparisons()
-    for term in selector.conjuncts:
-        start = selector.source.index(term.source, end)
-        end = start + len(term.source)
-        inside = (compared for compared in comparisons if start <= compared.start < end)
-        yield term, next(inside, None)
 
 
 def _cut(term: Conjunct) -> str:
@@ -104,29 +93,9 @@ def _cut(term: Conjunct) -> str:
 
 
 def _published(subject: Subject, reference: Reference) -> str:
-    """`memory 80Gi`, or `no memory`; every value where the name is not written out."""
-    kind = _FIELDS.get(reference.kind, reference.kind)
-    path = tuple(part for part in (kind, reference.domain, reference.id) if part is not None)
-    values = sorted(_under(subject, path))
-    return ", ".join(f"{name} {value}" for name, value in values) or f"no {reference.id or reference}"
-
-
-def _under(subject: Subject, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of what is published at a path, or of everything below it."""
-    if path in subject.content:
-        yield path[-1], _text(subject.content[path])
-        return
-    for key, content in subject.content.items():
-        if key[: len(path)] == path:
-            yield key[-1], _text(content)
-
-
-def _text(content: object) -> str:
-    """A value as it was published: an attribute is kept with its kind."""
-    value = content[1] if isinstance(content, tuple) else content
-    if isinstance(value, tuple):
-        return f"[{', '.join(_text(item) for item in value)}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """`memory 80Gi`, or `no memory`."""
+    name, value = reference.id or reference.kind, published(subject, reference)
+    return f"no {name}" if value is None else f"{name} {value}"
 
 
 # Evaluate selectors on devices, pools and clusters, each pair once in a pass and within a budget.

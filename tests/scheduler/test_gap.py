@@ -42,18 +42,46 @@ NAME = 'device.attributes["gpu.nvidia.com"].architecture'
             "what is no comparison stands as it is, without the domain",
         ),
         (
-            f"{NAME}.startsWith('{'x' * 80}')",
+            f"{NAME}.startsWith('{'x' * 34}')",
             Gap("architecture Hopper", f"architecture.startsWith('{'x' * 34}…"),
-            "and has an end",
+            "and has an end: one of 61 characters",
         ),
         (
             '"gpu.amd.com" in device.attributes',
             Gap("", '"gpu.amd.com" in device.attributes'),
             "a term that reads no name of its own has nothing to show",
         ),
+        (
+            f'({NAME} == "Ada" || {NAME} == "Hopper") && {NAME} == "Ada" && ({NAME} == "Ada" || true)',
+            Gap("architecture Hopper", "Ada"),
+            "a comparison that is written in other terms, too",
+        ),
+        (
+            f"{NAME}.startsWith('{'x' * 33}')",
+            Gap("architecture Hopper", f"architecture.startsWith('{'x' * 33}')"),
+            "sixty characters are shown",
+        ),
+        (
+            'device.attributes["gpu.nvidia.com"].model == device.driver',
+            Gap("driver gpu.nvidia.com, no model", "model == device.driver"),
+            "a term that reads several names has all of them, or none",
+        ),
+        ('device.attributes["gpu.nvidia.com"].nvlink == false', Gap("nvlink true", "false"), "a bool"),
+        (
+            '"b" in device.attributes["gpu.nvidia.com"].links && device.driver == "x"',
+            Gap("links [a, c]", '"b" in links'),
+            "a list",
+        ),
+        (
+            "lists.range(40).all(x, x >= 0) && device.driver == 'gpu.amd.com'",
+            Gap(),
+            "a term that takes too long to look at may be the one that fails",
+        ),
         ('device.driver == "gpu.nvidia.com"', Gap(), "nothing fails"),
     ],
 )
 def test_what_it_has_and_what_is_wanted(selector: str, expected: Gap, reason: str) -> None:
-    device = Device.parse(build.gpu(8))
+    published = build.gpu(8)
+    published["attributes"] |= {"nvlink": {"bool": True}, "links": {"list": {"string": ["a", "c"]}}}
+    device = Device.parse(published)
     assert gap(compile_device(selector), device.subject) == expected, reason
