@@ -99,9 +99,8 @@ class Matcher:
             options.extend(engine_options.across(engine, pools, verdicts))
         options, cut_short = self._varied(pools, options)
         options = [engine_options.kept_apart(option, pools) for option in options]
-        scattered = bool(options) or all(
-            any(isinstance(row[at], Match) for row in verdicts) for at in range(len(engine.members))
-        )
+        members = range(len(engine.members))
+        scattered = all(any(isinstance(row[at], Match) for row in verdicts) for at in members)
         return EngineFit(engine, tuple(options), tuple(unfit), scattered, cut_short)
 
     def _row(self, shape: ReplicaShape, at: int, pool: Pool) -> Row:

@@ -159,8 +159,8 @@ class Evaluations:
     @cached_property
     def _part(self) -> int:
         """Units of one evaluation: a power of two, so that few changes of a fleet change what is said."""
-        part = UNITS // max(1, self._count()) if self._count else 0
-        return min(LIMIT, max(ALLOWANCE, 1 << max(0, part.bit_length() - 1)))
+        part = UNITS // max(1, self._count()) if self._count else ALLOWANCE
+        return min(LIMIT, max(ALLOWANCE, 1 << part.bit_length() >> 1))
 
     def _evaluate(self, selector: Program, subject: Subject) -> Outcome:
         """Evaluate within the units of its own first: only what they are too few for depends on the fleet."""
@@ -252,9 +252,14 @@ class Selectors:
     """Whether they are invalid because they have more."""
 
     @property
+    def number(self) -> int:
+        """How many different ones are matched in the fleet."""
+        return len(self.devices) + self.pools + self.clusters
+
+    @property
     def many(self) -> bool:
         """Tell whether they are more than may be asked of everything, however much there is."""
-        return len(self.devices) + self.pools + self.clusters > FEW or self.ways > FEW
+        return max(self.number, self.ways) > FEW
 
     def work(self, clusters: Collection[InferenceCluster]) -> int:
         """Estimate what a pass could take of MOST: evaluations, or looks at device entries, as many."""
@@ -263,8 +268,7 @@ class Selectors:
         lists = {pool.device_key: pool.devices for cluster in clusters for pool in cluster.pools}
         entries = sum(len(devices or ()) for devices in lists.values())
         looks = -(-self.looks * entries * MOST // LOOKS)
-        few = len(self.devices) + self.pools + self.clusters <= FEW
-        return looks if few else max(looks, self.evaluations(clusters))
+        return looks if self.number <= FEW else max(looks, self.evaluations(clusters))
 
     def evaluations(self, clusters: Collection[InferenceCluster]) -> int:
         """How many evaluations a pass could make: of each selector on all that it is about.
@@ -287,7 +291,7 @@ class _Stated:
 
 
 def _stated(
-    deployment: ModelDeployment, preferences: tuple[Preference, ...], origin: str
+    deployment: ModelDeployment, preferences: tuple[Preference, ...], origin: str = OF_DEPLOYMENT
 ) -> Iterator[_Stated]:
     """Yield every selector of a deployment with its path: the one walk that compiles, counts and charges."""
     for index, expression in enumerate(deployment.template.cluster_selector.expressions):
@@ -309,7 +313,7 @@ def _stated(
 def programs_of(deployment: ModelDeployment) -> Iterator[Selector]:
     """Yield the programs that the selectors of a deployment hold: its memory is charged for them."""
     stated = deployment.spec.placement.preferences if deployment.spec.placement else None
-    for item in _stated(deployment, stated or (), OF_DEPLOYMENT):
+    for item in _stated(deployment, stated or ()):
         for outcome in item.selector.by_release.values():
             if isinstance(outcome, Selector):
                 yield outcome
@@ -364,9 +368,8 @@ def check_selectors(
     )
     if not selectors.many or invalid or selectors.work(clusters) <= share.most:
         return selectors
-    number = levels.total() - levels["claim"]
-    subject, take = f"{number} different selectors", f"be evaluated {share.most} times"
-    if number <= FEW or selectors.evaluations(clusters) <= share.most:
+    subject, take = f"{selectors.number} different selectors", f"be evaluated {share.most} times"
+    if selectors.number <= FEW or selectors.evaluations(clusters) <= share.most:
         subject, take = f"{ways} ways to serve device requests", f"take {share.most * LOOKS // MOST} looks"
         last = deployment.requests[-1].path
     fault = CompileError(

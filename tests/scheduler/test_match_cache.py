@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,12 +14,16 @@ from function.api.replica import StampedMember, StampedRequest
 from function.scheduler.budget import CallBudget
 from function.scheduler.device_matching import Match
 from function.scheduler.matcher import Matcher
+from function.scheduler.selectors import Evaluations
 from tests.support import build
-from tests.support.cases import ask, clusters, one, single
+from tests.support.cases import HARD, TIGHT, ask, clusters, one, pools_of, single, sized, where
 from tests.support.drive import run
 from tests.support.optins import INPUT
 from tests.support.scarce import decide
 from tests.support.world import World
+
+if TYPE_CHECKING:
+    from function.scheduler.scheduling_input import SchedulingInput
 
 Plain = dict[str, Any]
 OTHER = {**build.gpu(1, name="other"), "deviceClassName": "other"}
@@ -231,3 +235,74 @@ def test_a_search_serves_what_is_equal_and_nothing_else(*, hard: bool) -> None:
     before = budget.taken
     matcher.fit(shape, fleet_of["b"])
     assert (budget.taken > before) is not hard, "every way to claim, where another pool is beside it"
+
+
+def _of_release(inputs: SchedulingInput, release: str, steps: int = 100) -> SchedulingInput:
+    """The same input of the same deployment, as another input of the function reads it."""
+    config = inputs.config.model_copy(update={"cel_version": release, "search_budget": steps})
+    return replace(inputs, config=config, evaluations=Evaluations(release))
+
+
+@pytest.mark.parametrize("less", [0, 1])
+def test_what_ran_out_of_a_small_budget_is_tried_again_with_a_larger_one(*, less: int) -> None:
+    """Calls share what was found only where each search has the same steps of its own."""
+    devices = [build.gpu(1, name=f"g{at}", claim="Synthetic") for at in range(3)] + [
+        build.gpu(1, name="last")
+    ]
+    asking = ask(engines=[single(*(build.request(f"r{at}") for at in range(4)))])
+    inputs = decide(World(asking, [one("a", pools=[build.pool("p0", 1, devices)])])).inputs
+    [member], [pool] = inputs.deployment.shapes[0].engines[0].members, inputs.fleet.clusters["a"].pools
+
+    def within(steps: int, own: int) -> tuple[bool, int]:
+        """Match in a call that has so many steps, each search so many of its own; the steps it took."""
+        budget = CallBudget(steps, 1)
+        budget.allowance = own
+        verdict = Matcher(_of_release(inputs, "1.36", steps), budget).member(member, pool)
+        return isinstance(verdict, Match), budget.taken
+
+    fits, needed = within(100, 90)
+    own = needed - 1
+    assert (fits, within(own - less, own)[0], within(100, own)) == (True, False, (True, needed))
+
+
+def test_what_a_release_makes_of_a_selector_is_not_what_another_makes_of_it() -> None:
+    changed = 'dyn(device.attributes["gpu.nvidia.com"].architecture).orValue("") == "Hopper"'
+    asking = ask(engines=[single(build.request("gpu", 8, changed))])
+    inputs = decide(World(asking, [one("a", pools=[build.pool("p0")])])).inputs
+    [member], [pool] = inputs.deployment.shapes[0].engines[0].members, inputs.fleet.clusters["a"].pools
+    verdicts = [
+        Matcher(_of_release(inputs, release)).member(member, pool) for release in ("1.36", "1.37", "1.36")
+    ]
+    assert [isinstance(verdict, Match) for verdict in verdicts] == [True, False, True]
+
+
+@pytest.mark.parametrize(("a", "b"), [("slow", "fast"), ("fast", "slow")])
+def test_clusters_of_equal_pools_are_told_apart_by_the_names_that_a_selector_reads(a: str, b: str) -> None:
+    member = single(build.request(), selectors=[{"cel": 'node.name == "fast"'}])
+    fleet = [one(name, pools=[build.pool(pool)]) for name, pool in (("a", a), ("b", b))]
+    assert landed(ask(engines=[member]), fleet) == ["a" if a == "fast" else "b"]
+
+
+def test_a_hard_search_for_one_shape_says_nothing_of_another() -> None:
+    """The engines of the first have no room together; the other asks for one pod."""
+    wanted = ask(engines=sized(*HARD), alternatives=[{"name": "small", "engines": sized(1)}])
+    answer = run(World(wanted, [one("a", pools=pools_of(*TIGHT))], input={"searchBudget": 2_000}))
+    assert where(answer) == ["a/small"]
+
+
+def test_options_that_no_two_fits_share_are_counted() -> None:
+    """A deployment is charged for them. Those of an engine on one pool alone are shared."""
+    engine = build.gang(nodes=1) | {"poolPolicy": "SameFabric"}
+    fleet = [on_fabrics("a", *"ff"), on_fabrics("b", *"fg"), on_fabrics("c", *"gg")]
+    fleet[2]["status"]["gpuPools"][1]["devices"] = [build.gpu(4)]
+    inputs = decide(World(ask(engines=[engine, build.engine("other")]), fleet)).inputs
+    budget = CallBudget(1_000, 1)
+    budget.allowance = 500
+    matcher, [shape] = Matcher(inputs, budget), inputs.deployment.shapes
+    counted = [
+        (matcher.fit(shape, cluster), matcher._memo.fits.options)[1]
+        for cluster in inputs.fleet.clusters.values()
+    ]
+    assert counted == [2, 2, 2], (
+        "two ways over both pools of one fabric, and none where it is not one or unfit"
+    )

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from function.api.cluster import InferenceCluster
+from function.api.deployment import ModelDeployment
 from function.scheduler import selectors as compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
@@ -103,8 +105,10 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
     monkeypatch.setattr(compiled, "WHOLE", compiled.Share(compiled.MOST, 1_000))
     monkeypatch.setattr(compiled, "SELECTOR_OVERHEAD", 100)
     decision = decide(lengthy(count, length))
-    invalid = decision.inputs.selectors.invalid
-    assert len(invalid) == beyond, reason
+    selectors = decision.inputs.selectors
+    invalid = selectors.invalid
+    assert (len(invalid), selectors.too_long) == (beyond, beyond > 0), reason
+    assert selectors.length == min(1_000, count * (length + 100)), reason
     assert all(
         "1:1: the selectors of a deployment have over 1000 characters" in str(e.error) for e in invalid
     )
@@ -121,3 +125,113 @@ def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) ->
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
     assert (decision.inputs.selectors.invalid, len(decision.placed)) == ((), 1)
+
+
+def different(number: int, variable: str = "device") -> list[str]:
+    """So many selectors that differ, over a device, a node or a cluster."""
+    name = "driver" if variable == "device" else "name"
+    return [f'{variable}.{name} != "{at}"' for at in range(number)]
+
+
+def asking(devices: int = 0, pools: int = 0, of_clusters: int = 0, claims: int = 0) -> Plain:
+    """A deployment with so many different selectors of each kind, those of claims stated last."""
+    asked = request(*different(devices)) if devices else {"name": "gpu"}
+    asked["claimSelectors"] = [{"cel": f'device.driver != "claim-{at}"'} for at in range(claims)]
+    engine = single(asked, selectors=[{"cel": cel} for cel in different(pools, "node")])
+    return ask(engines=[engine], selector={"cel": different(of_clusters, "cluster")})
+
+
+def served_by(*ways: int) -> list[Plain]:
+    """Requests that are served in so many ways each, all by one selector."""
+    return [ranked(*["true"] * many) | {"name": f"r{at}"} for at, many in enumerate(ways)]
+
+
+def served(*ways: int) -> Plain:
+    return ask(engines=[single(*served_by(*ways))])
+
+
+def checked(made: Plain, most: int, entries: int = 2) -> tuple[compiled.Selectors, list[InferenceCluster]]:
+    """The selectors of a deployment on a cluster of two pools that have so many different entries each."""
+    devices = [{**build.gpu(1, name=f"g{at}"), "driver": f"d{at}"} for at in range(entries)]
+    pools = [build.pool(name, 1, devices) for name in ("p0", "p1")]
+    cluster = InferenceCluster.parse(build.cluster("a", pools))
+    deployment = ModelDeployment.parse(made)
+    share = compiled.Share(most, compiled.MAX_LENGTH)
+    return compiled.check_selectors(deployment, (), "1.36", clusters=[cluster], share=share), [cluster]
+
+
+TOO_MANY = (
+    "1:1: {} on all devices, pools and clusters together, and this fleet has more of them; "
+    "up to 16 may be as often as it takes"
+)
+REQUESTS = f"{DEVICE}[0].selectors"
+
+
+@pytest.mark.parametrize(
+    ("made", "work", "last", "said", "reason"),
+    [
+        (asking(16), 32, "", "", "sixteen may be asked of everything"),
+        (asking(16, claims=4), 32, "", "", "those that are matched with no device of the fleet do not count"),
+        (served(4, 4, 4, 4), 2, "", "", "so may sixteen ways to serve requests"),
+        (asking(17), 34, f"{REQUESTS}[16]", "17 different selectors may be evaluated 33 times", "of devices"),
+        (
+            asking(17, claims=4),
+            34,
+            f"{REQUESTS}[16]",
+            "17 different selectors may be evaluated 33 times",
+            "beside them those of a claim are none, and are not blamed",
+        ),
+        (
+            asking(1, 16),
+            34,
+            f"{REQUESTS}[0]",
+            "17 different selectors may be evaluated 33 times",
+            "those of pools count, and are evaluated on both pools",
+        ),
+        (
+            asking(0, 1, 16),
+            18,
+            f"{MEMBERS}.selectors[0]",
+            "17 different selectors may be evaluated 17 times",
+            "those of clusters count, and are evaluated on the one cluster",
+        ),
+        (
+            served(4, 4, 4, 5),
+            214,
+            f"{DEVICE}[3].firstAvailable[4]",
+            "17 ways to serve device requests may take 532 looks",
+            "17 ways in 250 combinations at most are 267 looks at each of two entries: 534 of 50,000",
+        ),
+        (
+            ask(engines=[single(ranked(*different(17)))]),
+            34,
+            f"{DEVICE}[0].firstAvailable[16].selectors[0]",
+            "17 different selectors may be evaluated 33 times",
+            "of many selectors in many ways what takes more counts: here the selectors",
+        ),
+        (
+            ask(engines=[single(ranked(*different(17)), *served_by(4, 4))]),
+            220,
+            f"{DEVICE}[2].firstAvailable[3]",
+            "25 ways to serve device requests may take 547 looks",
+            "here the ways: 25, combined in 250, are 275 looks at an entry, 550 of 50,000",
+        ),
+        (
+            ask(engines=[single(ranked(*different(16), different(1)[0]))]),
+            28,
+            f"{DEVICE}[0].firstAvailable[16]",
+            "17 ways to serve device requests may take 67 looks",
+            "sixteen selectors are asked as often as it takes, whatever becomes of the ways",
+        ),
+    ],
+)
+def test_how_many_selectors_and_ways_are_tried_on_how_much(
+    made: Plain, work: int, last: str, said: str, reason: str
+) -> None:
+    selectors, fleet = checked(made, 0 if not said else work)
+    assert (selectors.invalid, selectors.too_many, selectors.work(fleet)) == ((), False, work), reason
+    if said:
+        selectors, _ = checked(made, work - 1)
+        [invalid] = selectors.invalid
+        assert (invalid.path, str(invalid.error)) == (last, TOO_MANY.format(said)), reason
+        assert selectors.too_many
