@@ -8,11 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api import Device, ModelDeployment
 from function.api.deployment import CelSelector
+from function.api.reasons import Gap
 from function.boundary.memory import Memory
-from function.cel.selector import Program
+from function.cel import compile_device
+from function.cel.selector import Outcome, Program
 from function.runner import Function
-from function.scheduler.selectors import ALLOWANCE, MAX_LENGTH, PEER_LENGTH, SELECTOR_OVERHEAD, UNITS, Share
+from function.scheduler.selectors import (
+    ALLOWANCE,
+    MAX_LENGTH,
+    PEER_LENGTH,
+    SELECTOR_OVERHEAD,
+    UNITS,
+    Evaluations,
+    Probe,
+    Share,
+    check_selectors,
+    programs_of,
+)
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.coordinated import EARLY, called, coordinated
@@ -22,7 +36,6 @@ from tests.support.world import World
 
 if TYPE_CHECKING:
     from function.cel import Subject
-    from function.cel.selector import Outcome
 
 Plain = dict[str, Any]
 UUID = f'device.attributes["{build.GPU}"].uuid'
@@ -142,6 +155,79 @@ def test_what_runs_stays_as_it_is_observed() -> None:
     [kept] = decision.kept
     assert (kept.mismatch, kept.own_replica.key) == (None, "replica-c0000-0")
     assert "selector cost exceeded: the evaluation costs more than 131072 units" in kept.doubt
+
+
+@pytest.mark.parametrize(
+    ("count", "part", "reason"),
+    [
+        (None, 128, "where evaluations share nothing each has its own units"),
+        (0, 200_000, "where none are counted, as many as Kubernetes allows one"),
+        (1, 200_000, "nor has the only one more"),
+        (45, 65_536, "of 66,666 the power of two below"),
+        (46, 32_768, "of 65,217 too"),
+        (11_718, 256, "of 256 all"),
+        (11_719, 128, "of 255"),
+        (100_000, 128, "never fewer than its own"),
+    ],
+)
+def test_the_part_of_an_evaluation(
+    count: int | None, part: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("function.scheduler.selectors.LIMIT", 200_000)
+    evaluations = Evaluations("1.36", None if count is None else lambda: count)
+    said = evaluations.outcome(compile_device(dear(0)), Device.parse(device(0)).subject)
+    assert said == Outcome("cost", f"the evaluation costs more than {part} units"), reason
+
+
+CHEAP, LOOP, WRONG = "true", "lists.range(30).all(x, x >= 0)", 'device.driver == "x"'
+
+
+@pytest.mark.parametrize(
+    ("selectors", "said", "reason"),
+    [
+        ([CHEAP, CHEAP], Probe("match"), "what costs no more than its own units took none of the others"),
+        ([LOOP, CHEAP], Probe("match", dear=True), "the first of several took some"),
+        ([CHEAP, LOOP], Probe("match", dear=True), "the last did"),
+        ([LOOP, WRONG], Probe("nomatch", 1, dear=True), "one that matches before one that does not"),
+        ([WRONG, LOOP], Probe("nomatch", 0), "what comes after the first that does not match is not asked"),
+    ],
+)
+def test_whether_a_request_took_units_that_evaluations_share(
+    selectors: list[str], said: Probe, reason: str
+) -> None:
+    """Each time that it is said: who remembers what rests on it looks if it was said meanwhile."""
+    [request] = ModelDeployment.parse(ask(engines=[single(build.request("gpu", 1, *selectors))])).requests
+    evaluations, entry = Evaluations("1.36", lambda: 1_000), Device.parse(device(0))
+    for times in (1, 2):
+        assert evaluations.probe(request.sub, entry) == said, reason
+        assert evaluations.dear == times * said.dear, reason
+    before = evaluations.dear
+    for selector in selectors:
+        evaluations.outcome(compile_device(selector), entry.subject)
+    assert evaluations.dear == before + selectors.count(LOOP), reason
+
+
+def test_a_gap_is_that_of_a_selector_and_of_what_it_reads() -> None:
+    evaluations = Evaluations("1.36")
+    subjects = [Device.parse(build.gpu(1, architecture=name)).subject for name in ("Ada", "Hopper")]
+    wanted = [compile_device(f'device.attributes["{build.GPU}"].architecture == "{name}"') for name in "xy"]
+    assert [evaluations.gap(selector, subject) for selector in wanted for subject in subjects] == [
+        Gap(f"architecture {name}", wants) for wants in "xy" for name in ("Ada", "Hopper")
+    ]
+
+
+def test_a_deployment_holds_the_programs_of_its_preferences_too() -> None:
+    wish, wanted = 'cluster.name == "a"', 'device.driver == "gpu.nvidia.com"'
+    made = ModelDeployment.parse(
+        ask(
+            engines=[single(build.request("gpu", 1, wanted))],
+            placement={"preferences": [{"weight": 1, "cel": wish}]},
+        )
+    )
+    assert not [*programs_of(made)], "nothing is compiled yet"
+    assert made.spec.placement is not None
+    check_selectors(made, made.spec.placement.preferences or (), "1.36")
+    assert [program.source for program in programs_of(made)] == [wish, wanted]
 
 
 def many(number: int) -> Plain:
