@@ -233,8 +233,8 @@ class InvalidSelector:
 class Selectors:
     """The selectors of a deployment, compiled once."""
 
-    devices: tuple[Selector, ...] = ()
-    """The different selectors over devices, in the order in which they are stated."""
+    devices: int = 0
+    """How many different ones are about devices."""
     pools: int = 0
     """How many different ones read the pool itself, so that its name and attributes decide a match."""
     clusters: int = 0
@@ -254,7 +254,7 @@ class Selectors:
     @property
     def number(self) -> int:
         """How many different ones are matched in the fleet."""
-        return len(self.devices) + self.pools + self.clusters
+        return self.devices + self.pools + self.clusters
 
     @property
     def many(self) -> bool:
@@ -277,7 +277,7 @@ class Selectors:
         """
         pools = [pool for cluster in clusters for pool in cluster.pools]
         devices = {device.subject for pool in pools for device in pool.devices or () if self.devices}
-        return len(self.devices) * len(devices) + self.pools * len(pools) + self.clusters * len(clusters)
+        return self.devices * len(devices) + self.pools * len(pools) + self.clusters * len(clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +334,6 @@ def check_selectors(
     devices that make a selector read itself anew. `origin` says where the preferences are stated, `share`
     how many evaluations on `clusters` more than a FEW may make, and how many characters they may have.
     """
-    devices: list[Selector] = []
     invalid: list[InvalidSelector] = []
     visited: set[tuple[str, str]] = set()
     length, last = 0, ""
@@ -354,13 +353,11 @@ def check_selectors(
             continue
         visited.add((stated.level, source))
         levels[stated.level] += 1
-        if stated.level == "device":
-            devices.append(outcome)
         if stated.level != "claim":
             last = stated.path
     ways, looks = _looks(deployment)
     selectors = Selectors(
-        *(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid)),
+        *(levels["device"], levels["pool"], levels["cluster"], tuple(invalid)),
         ways=ways,
         looks=looks,
         length=min(length, share.longest),

@@ -185,6 +185,7 @@ CHEAP, LOOP, WRONG = "true", "lists.range(30).all(x, x >= 0)", 'device.driver ==
 @pytest.mark.parametrize(
     ("selectors", "said", "reason"),
     [
+        ([], Probe("match"), "without selectors nothing is asked"),
         ([CHEAP, CHEAP], Probe("match"), "what costs no more than its own units took none of the others"),
         ([LOOP, CHEAP], Probe("match", dear=True), "the first of several took some"),
         ([CHEAP, LOOP], Probe("match", dear=True), "the last did"),
@@ -196,7 +197,8 @@ def test_whether_a_request_took_units_that_evaluations_share(
     selectors: list[str], said: Probe, reason: str
 ) -> None:
     """Each time that it is said: who remembers what rests on it looks if it was said meanwhile."""
-    [request] = ModelDeployment.parse(ask(engines=[single(build.request("gpu", 1, *selectors))])).requests
+    asked = {"name": "gpu", "selectors": [{"cel": selector} for selector in selectors]}
+    [request] = ModelDeployment.parse(ask(engines=[single(asked)])).requests
     evaluations, entry = Evaluations("1.36", lambda: 1_000), Device.parse(device(0))
     for times in (1, 2):
         assert evaluations.probe(request.sub, entry) == said, reason
@@ -224,7 +226,7 @@ def test_a_deployment_holds_the_programs_of_its_preferences_too() -> None:
             placement={"preferences": [{"weight": 1, "cel": wish}]},
         )
     )
-    assert not [*programs_of(made)], "nothing is compiled yet"
+    assert not [*programs_of(ModelDeployment.parse(ask())), *programs_of(made)], "nothing is compiled yet"
     assert made.spec.placement is not None
     check_selectors(made, made.spec.placement.preferences or (), "1.36")
     assert [program.source for program in programs_of(made)] == [wish, wanted]

@@ -253,16 +253,16 @@ def test_what_ran_out_of_a_small_budget_is_tried_again_with_a_larger_one(*, less
     inputs = decide(World(asking, [one("a", pools=[build.pool("p0", 1, devices)])])).inputs
     [member], [pool] = inputs.deployment.shapes[0].engines[0].members, inputs.fleet.clusters["a"].pools
 
-    def within(steps: int, own: int) -> tuple[bool, int]:
-        """Match in a call that has so many steps, each search so many of its own; the steps it took."""
+    def within(steps: int, most: int) -> tuple[bool, int]:
+        """Match in a call of so many steps, where a search shares no more than those beyond `most`."""
         budget = CallBudget(steps, 1)
-        budget.allowance = own
+        budget.allowance = most
         verdict = Matcher(_of_release(inputs, "1.36", steps), budget).member(member, pool)
         return isinstance(verdict, Match), budget.taken
 
     fits, needed = within(100, 90)
-    own = needed - 1
-    assert (fits, within(own - less, own)[0], within(100, own)) == (True, False, (True, needed))
+    fewer = needed - 1
+    assert (fits, within(fewer - less, fewer)[0], within(100, fewer)) == (True, False, (True, needed))
 
 
 def test_what_a_release_makes_of_a_selector_is_not_what_another_makes_of_it() -> None:
@@ -303,6 +303,8 @@ def test_options_that_no_two_fits_share_are_counted() -> None:
         (matcher.fit(shape, cluster), matcher._memo.fits.options)[1]
         for cluster in inputs.fleet.clusters.values()
     ]
+    [first, *_] = inputs.fleet.clusters.values()
+    assert matcher.fit(shape, first) is matcher.fit(shape, first), "what is known is not fitted again"
     assert counted == [2, 2, 2], (
         "two ways over both pools of one fabric, and none where it is not one or unfit"
     )
