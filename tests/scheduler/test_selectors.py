@@ -155,14 +155,14 @@ def served(*ways: int) -> Plain:
     return ask(engines=[single(*served_by(*ways))])
 
 
-def checked(made: Plain, most: int, entries: int = 2) -> tuple[compiled.Selectors, list[InferenceCluster]]:
-    """The selectors of a deployment on a cluster of two pools that have so many different entries each."""
-    devices = [{**build.gpu(1, name=f"g{at}"), "driver": f"d{at}"} for at in range(entries)]
+def checked(made: Plain, most: int) -> tuple[compiled.Selectors, list[InferenceCluster]]:
+    """The selectors of a deployment on two clusters of two equal pools, which have two different entries."""
+    devices = [{**build.gpu(1, name=f"g{at}"), "driver": f"d{at}"} for at in range(2)]
     pools = [build.pool(name, 1, devices) for name in ("p0", "p1")]
-    cluster = InferenceCluster.parse(build.cluster("a", pools))
+    fleet = [InferenceCluster.parse(build.cluster(name, pools)) for name in "ab"]
     deployment = ModelDeployment.parse(made)
     share = compiled.Share(most, compiled.MAX_LENGTH)
-    return compiled.check_selectors(deployment, (), "1.36", clusters=[cluster], share=share), [cluster]
+    return compiled.check_selectors(deployment, (), "1.36", clusters=fleet, share=share), fleet
 
 
 TOO_MANY = (
@@ -189,17 +189,17 @@ REQUESTS = f"{DEVICE}[0].selectors"
         ),
         (
             asking(1, 16),
-            34,
+            66,
             f"{REQUESTS}[0]",
-            "17 different selectors may be evaluated 33 times",
-            "those of pools count, and are evaluated on both pools",
+            "17 different selectors may be evaluated 65 times",
+            "those of pools count, and are evaluated on all four pools",
         ),
         (
             asking(0, 1, 16),
-            18,
+            36,
             f"{MEMBERS}.selectors[0]",
-            "17 different selectors may be evaluated 17 times",
-            "those of clusters count, and are evaluated on the one cluster",
+            "17 different selectors may be evaluated 35 times",
+            "those of clusters count, and are evaluated on both clusters",
         ),
         (
             served(4, 4, 4, 5),
