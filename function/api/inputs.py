@@ -252,6 +252,36 @@ DEADLINE_SECONDS = 7200
 """Loading weights takes longer than the ten minutes of Kubernetes."""
 
 
+_IMAGE = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]*(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
+    re.ASCII,
+)
+
+
+def _image(value: str) -> str:
+    """Refuse what a kubelet could not pull, or would pull anew as `latest`."""
+    if not _IMAGE.fullmatch(value):
+        raise ValueError(
+            "expected an image as registry.example.com/name:tag, or with @sha256: and its digest"
+        )
+    return value
+
+
+ImageReference = Annotated[str, Field(max_length=512), AfterValidator(_image)]
+
+
+class Images(StepInput):
+    """The images that are ours to choose, each the one of the release where it is not set."""
+
+    picker: ImageReference | None = None
+    """The endpoint picker of every replica."""
+    sidecar: ImageReference | None = None
+    """The sidecar before a Decode engine."""
+    loader: ImageReference | None = None
+    """The loader of adapters beside an engine with room for some."""
+
+
 class WorkloadConfig(StepInput):
     """The choices of a platform engineer for all workloads of a Composition.
 
@@ -280,6 +310,8 @@ class WorkloadConfig(StepInput):
     watch: Flag = False
     """Whether the provider watches workloads instead of polling them."""
     secrets: Literal["Mirror"] | None = None
+    images: Images = Images()
+    """Where clusters pull what stands beside engines, for those that reach no public registry."""
     diagnose: Literal["Pods"] | None = None
     status: Literal["Engines"] | None = None
     ttl: TtlConfig = TtlConfig.model_construct()

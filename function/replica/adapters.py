@@ -175,12 +175,14 @@ def room_flags(container: Container, room: AdapterRoom) -> list[str]:
     ]
 
 
-def with_room(spec: dict[str, Any], replica: Workload, engine: WorkloadEngine) -> None:
+def with_room(
+    spec: dict[str, Any], replica: Workload, engine: WorkloadEngine, image: str | None = None
+) -> None:
     """Add the loader of an engine and the volume of its list to the spec of a serving pod."""
     spec["volumes"].append({"name": VOLUME, "configMap": {"name": names.adapters_name(replica.name)}})
     loader = {
         "name": LOADER,
-        "image": LOADER_IMAGE,
+        "image": image or LOADER_IMAGE,
         # A container beside the engine from its start on, that ends with it (Kubernetes 1.29).
         "restartPolicy": "Always",
         "env": [{"name": "DYNAMIC_LORA_ROLLOUT_CONFIG", "value": f"{DIRECTORY}/{engine.name}.yaml"}],

@@ -243,7 +243,7 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str], **more
     checksum = sha256(text.encode()).hexdigest()
     container = {
         "name": "epp",
-        "image": IMAGE,
+        "image": snapshot.config.images.picker or IMAGE,
         "args": [
             f"--pool-name={names.pool_name(snapshot.replica.name)}",
             f"--pool-namespace={snapshot.remote_namespace}",

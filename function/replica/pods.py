@@ -136,7 +136,7 @@ def pod_template(
         if engine.phase == "Decode":
             sidecar = {
                 "name": "pd-sidecar",
-                "image": SIDECAR_IMAGE,
+                "image": snapshot.config.images.sidecar or SIDECAR_IMAGE,
                 "args": [
                     "--secure-proxy=false",
                     "--kv-connector=nixlv2",
@@ -151,7 +151,7 @@ def pod_template(
             "llm-d.ai/role": engine.phase.lower(),
         }
     if serves and engine.adapters is not None:
-        with_room(spec, replica, engine)
+        with_room(spec, replica, engine, snapshot.config.images.loader)
     label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
     add_cluster_rules(spec, snapshot, engine, member, {label: workload}, running)
     metadata = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -202,6 +203,7 @@ CHOICES: dict[str, Any] = {
     "budget": True,
     "watch": True,
     "secrets": "Mirror",
+    "images": {"picker": "registry.example.com/epp:v1"},
     "diagnose": "Pods",
     "status": "Engines",
 }
@@ -230,6 +232,40 @@ def test_the_page_names_the_choices_that_restart_pods_and_no_others() -> None:
     text = (ROOT / "docs" / "workloads.md").read_text()
     (section,) = re.findall(r"^### What restarts pods\n\n(.*?)To change one", text, re.DOTALL | re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", section)) == restarts
+
+
+PRIVATE = "registry.example.com:5000/llm-d/{}:v1@sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("which", "changed"),
+    [
+        ("picker", {"epp"}),
+        ("sidecar", {"model-serving-decode"}),
+        ("loader", {"model-serving-prefill"}),
+    ],
+)
+def test_an_image_of_a_registry_of_ones_own_reaches_what_runs_it_and_nothing_else(
+    which: str, changed: set[str]
+) -> None:
+    prefill = engine("prefill", phase="Prefill") | {"adapters": {"slots": 2, "maxRank": 8}}
+    base = replica(prefill, engine("decode", phase="Decode"), mode="PrefillDecode")
+    scene = Scene(base, input=config(), more={"adapters": []})
+    before = run(scene)
+    assert run(scene.but(input=config(images={}))).desired == before.desired, "nothing named is the release's"
+    image = PRIVATE.format(which)
+    edited = run(scene.but(input=config(images={which: image}), observed=applied(before)))
+    made, was = manifests(edited), manifests(before)
+    assert {key for key in made if made[key] != was[key]} == changed
+    assert image in json.dumps([made[key] for key in changed])
+
+
+@pytest.mark.parametrize("image", ["epp:v1", "registry.example.com/epp", "https://registry/epp:v1", "", 5])
+def test_an_image_that_no_kubelet_pulls_is_named(image: object) -> None:
+    scene = Scene(replica(), input=config(images={"picker": image}))
+    status, reason, message = run(scene).conditions["ModelAccepted"]
+    assert (status, reason) == (False, "Malformed")
+    assert "images.picker" in message
 
 
 def pods_of(composed: dict[str, dict[str, Any]]) -> list[Any]:

@@ -600,6 +600,9 @@ BAD = [
     bad("RoutingConfig", "requestTimeout", "soon", "does not match", "no duration of Gateway API"),
     bad("WorkloadConfig", "rollout", "Recreate", "is not one of", "no such rollout"),
     bad("WorkloadConfig", "ttl", {"pending": "soon"}, "a duration such as 15s", "no duration"),
+    bad("WorkloadConfig", "images", {"picker": "registry/epp"}, "images.picker", "it would be latest"),
+    bad("WorkloadConfig", "images", {"loader": "https://registry/lora:v1"}, "images.loader", "a URL"),
+    bad("WorkloadConfig", "images", {"sidecar": "sidecar:v1"}, "images.sidecar", "of no registry"),
     bad("SchedulerConfig", "explain", "Everything", "is not one of", "no such explanation"),
     bad(
         "SchedulerConfig",
