@@ -182,7 +182,7 @@ def engine_workload(
     running, templates = _templates(snapshot, engine, claims, name, before)
     readiness, pod_labels, copies = AVAILABLE, {WORKLOAD_LABEL: name}, engine.copies
     if before is not None and not grows:
-        copies = min(copies, replicas_of(before.manifest))
+        copies = min(copies, number(mapping(before.manifest.get("spec")).get("replicas"), copies))
     spec: dict[str, Any]
     if engine.is_gang:
         leader, worker = templates
