@@ -31,7 +31,7 @@ import yaml
 from example.caller import ROOT
 from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.live.__main__ import isolate
-from tests.referee import cluster, features, judge, lost
+from tests.referee import cluster, features, judge, lost, reshape
 from tests.referee.scenarios import SCENARIOS
 from tests.referee.worlds import MODES, World, deployment, edited, inputs_of, mappings, pods_of
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tests.referee.scenarios import Scenario
 
 Plain = dict[str, Any]
+PARTS = ("scenarios", "examples", "worlds")
+"""What is asked where nothing else is said."""
 STEPS = 5
 WRONG_IN = 20
 """Of so many refusals by devices one may be wrong: for pods of many sizes the guard is a bound."""
@@ -289,20 +291,22 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8, help="worlds at a time: most of it is waiting")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(100_000))
     parser.add_argument("--mode", choices=MODES, action="append", help="modes of random worlds; all of them")
-    parser.add_argument("--only", choices=["scenarios", "examples", "worlds", "features"], action="append")
+    parser.add_argument("--only", choices=[*PARTS, "features", "gangs"], action="append")
     given = parser.parse_args()
     reason = cluster.missing() or ("" if isolate() else "this container may not make namespaces")
     if reason:
         say(f"make referee is skipped: {reason}")
         return 0
     began = time.monotonic()
-    parts = given.only or ["scenarios", "examples", "worlds"]
+    parts = given.only or PARTS
     with cluster.started():
         referee = Referee()
         version = cluster.call("GET", "/version")["gitVersion"]
         say(f"seed {given.seed}; Kubernetes {version} is up after {time.monotonic() - began:.0f} s")
         if "features" in parts:
             features.report(referee.seen, say)
+        if "gangs" in parts:
+            referee.differ += reshape.report(say)
         if "scenarios" in parts:
             _all(referee, referee.scenario, list(SCENARIOS), given.parallel)
         if "examples" in parts:

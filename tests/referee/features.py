@@ -214,10 +214,13 @@ def extended(seen: cluster.Seen) -> str:
         world.tear_down(seen)
 
 
-def gang(seen: cluster.Seen, *, grouped: bool) -> str:
-    """Start a gang of two pods where there is a device for one of them, and then for both."""
-    name = "fg" if grouped else "fh"
-    world = World(name, {f"{name}a": (1, "Device", [entry("gpu", 1)])})
+def gang(seen: cluster.Seen, *, copies: int = 1, minimum: int = 0) -> str:
+    """Try pairs of pods with a device less than they need, and then with all of them.
+
+    `minimum`: how many pods the one PodGroup of all copies wants at once; 0 for no PodGroup.
+    """
+    name, devices = f"fg{copies}{minimum}", 2 * copies - 1
+    world = World(name, {f"{name}a": (devices, "Device", [entry("gpu", 1)])})
     world.build()
     versions = [
         version["groupVersion"]
@@ -225,31 +228,31 @@ def gang(seen: cluster.Seen, *, grouped: bool) -> str:
         for one in cluster.call("GET", f"/apis/{version['groupVersion']}").get("resources", [])
         if one["kind"] == "PodGroup"
     ]
-    if grouped and not versions:
+    if minimum and not versions:
         return "there is no PodGroup"
     members = [build.member(role, [ask(1)], nodes=1) for role in ("Leader", "Worker")]
     del members[0]["worker"]
-    asked = build.deployment(f"{name}x", 1, [build.engine(members=members)])
+    asked = build.deployment(f"{name}x", 1, [build.engine(members=members, copies=copies)])
     written = world.by_hand(asked, [f"{name}a"], f"{name}y")
     assert written is not None
     groups = f"/apis/{versions[0] if versions else ''}/namespaces/default/podgroups"
     try:
-        if grouped:
-            policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        if minimum:
+            policy = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
             head = {"apiVersion": versions[0], "kind": "PodGroup", "metadata": {"name": name}}
             cluster.call("POST", groups, head | {"spec": policy})
-        refused = world.put([written], partial(_grouped, name) if grouped else None)
-        seen.settled(name, 2, limit=20)
+        refused = world.put([written], partial(_grouped, name) if minimum else None)
+        seen.settled(name, 2 * copies, limit=20)
         pods = seen.of(name)
         kept = sum("schedulingGroup" in pod["spec"] for pod in pods)
-        said = f"{kept} of {len(pods)} pods have it; on one device " if grouped else "on one device "
-        said += _held(seen, name)
-        world.add_node(f"{name}a", 1)
-        waits = seen.settled(name, 2, limit=30)
-        return f"{said}; on two {_held(seen, name)}{reason(refused or waits)}"
+        said = f"{kept} of {len(pods)} pods have it; " if minimum else ""
+        said += f"on {devices} of {devices + 1} devices {_held(seen, name)}"
+        world.add_node(f"{name}a", devices)
+        waits = seen.settled(name, 2 * copies, limit=30)
+        return f"{said}; on all {_held(seen, name)}{reason(refused or waits)}"
     finally:
         world.tear_down(seen)
-        if grouped:
+        if minimum:
             cluster.call("DELETE", f"{groups}/{name}")
 
 
@@ -280,5 +283,6 @@ def report(seen: cluster.Seen, say: Callable[[str], None]) -> None:
     for at, trial in enumerate(TRIALS):
         say(f"{trial.what:42}  {tried(trial, f'f{at}', seen)}")
     say(f"{'a device as an extended resource':42}  {extended(seen)}")
-    for grouped in (False, True):
-        say(f"{'a gang' + grouped * ' with a PodGroup':42}  {gang(seen, grouped=grouped)}")
+    for copies, minimum in ((1, 0), (1, 2), (2, 2), (2, 4)):
+        what = f"{copies} x 2 pods" + (f", a PodGroup of {minimum}" if minimum else "")
+        say(f"{what:42}  {gang(seen, copies=copies, minimum=minimum)}")
