@@ -136,7 +136,7 @@ def _slowly(text: str) -> str | None:
 
 
 def _quickly(text: str) -> str | None:
-    read = parsing.read_quickly(text)
+    read = parsing.read_quickly(text, text.split("\n"))
     return None if read is None else repr(read)
 
 
@@ -172,14 +172,14 @@ def test_every_odd_value_is_read_as_slowly_wherever_it_stands(form: str, value: 
     ],
 )
 def test_doubt_is_left_to_the_reader_with_messages(text: str, reason: str) -> None:
-    assert parsing.read_quickly(text) is None, reason
+    assert parsing.read_quickly(text, text.split("\n")) is None, reason
 
 
 def test_an_ordinary_dump_is_read_quickly() -> None:
     objects = [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
     objects[0]["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {'k:{"type":"Ready"}': {".": {}}}}}]
     text = yaml.safe_dump_all(objects)
-    assert parsing.read_quickly(text) == objects
+    assert parsing.read_quickly(text, text.split("\n")) == objects
 
 
 def test_a_large_file_gives_the_same_answer_with_either_reader(

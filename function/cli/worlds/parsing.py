@@ -87,24 +87,28 @@ _UNLIKE = (
 )
 _DOUBT = re.compile(rf"(?:.*[\"']:)?(?:{'|'.join(_UNLIKE)})(?:[:#].*)?")
 """A word of a text that the two readers may take differently. More is found: prose has a `no` too."""
-_SHAPE = re.compile(
-    r"(?<![^\s\[{,]):(?![^\s\]},])|(?:^|[-:?,\[{])[ \t]*!|^%"
-    rf"|(?:^|[{{,])[ \t]*{_NO_TEXT}[ \t]*(?:[,}}#]|$)",
-    re.MULTILINE,
+_SHAPES = (
+    re.compile(r":(?<![^\s\[{,]:)(?![^\s\]},])"),
+    re.compile(r"(?:^|[-:?,\[{])[ \t]*!|^%", re.MULTILINE),
+    re.compile(rf"(?:^|[{{,])[ \t]*{_NO_TEXT}[ \t]*(?:[,}}#]|$)", re.MULTILINE),
 )
-"""A key that is empty, a tag, a directive, or what may be a key of {1, 2}."""
+"""A key that is empty; a tag or a directive; what may be a key of {1, 2}. One by one they are searched for
+twice as fast as together."""
 _FLOW = str.maketrans(dict.fromkeys("[]{},", " "))
 
 
-def read_quickly(text: str) -> list[object] | None:
-    """Read a text as `_loaded` would; None where that is in doubt, or where ryaml is not installed."""
+def read_quickly(text: str, lines: Iterable[str]) -> list[object] | None:
+    """Read a text as `_loaded` would; None where that is in doubt, or where ryaml is not installed.
+
+    `lines`: those of the text, each once.
+    """
     try:
         from ryaml import loads_all  # type: ignore[attr-defined]  # noqa: PLC0415 - only for a large text
     except ModuleNotFoundError:
         return None
-    lines = "\n".join(dict.fromkeys(text.split("\n")))  # A dump repeats itself.
-    words = dict.fromkeys(lines.translate(_FLOW).split())
-    if any(map(_DOUBT.fullmatch, words)) or _SHAPE.search(lines):
+    written = "\n".join(lines)
+    words = dict.fromkeys(written.translate(_FLOW).split())
+    if any(map(_DOUBT.fullmatch, words)) or any(shape.search(written) for shape in _SHAPES):
         return None
     try:
         documents = loads_all(text)
@@ -125,8 +129,9 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
             with suppress(json.JSONDecodeError):
                 yield from _json_documents(text)
                 return
-        _refuse_compact_lists(text)
-        quickly = read_quickly(text) if len(text) > LARGE else None
+        lines = dict.fromkeys(text.split("\n"))  # A dump repeats itself.
+        _refuse_compact_lists(lines)
+        quickly = read_quickly(text, lines) if len(text) > LARGE else None
         yield from _loaded(text) if quickly is None else quickly
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: {_with_cause(_explained(error, text), text)}") from None
@@ -242,10 +247,9 @@ def _refuse_brackets(text: str) -> None:
         raise BadInput("nested too deeply")
 
 
-def _refuse_compact_lists(text: str) -> None:
+def _refuse_compact_lists(lines: Iterable[str]) -> None:
     """Refuse absurd nesting on one line, likewise: `- - - -`, which JSON has not."""
-    long_lines = (line for line in text.splitlines() if len(line) >= 2 * DEEPEST)
-    if any(_COMPACT.search(line) for line in long_lines):
+    if any(_COMPACT.search(line) for line in lines if len(line) >= 2 * DEEPEST):
         raise BadInput("nested too deeply")
 
 
