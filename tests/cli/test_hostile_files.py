@@ -35,6 +35,17 @@ FILES = [
     (f"{OURS}metadata: {{name: {{{{ .Name }}}}}}", HELM, "a template for a value"),
     (f"{{{{ if .Values.x }}}}\n{OURS}{{{{ end }}}}", HELM, "a template for a block"),
     (f"{OURS}metadata:\n  name: x\n  {{{{- include }}}}\n", HELM, "a template for a part"),
+    (f"<<<<<<< HEAD\n{OURS}=======\n", "a merge conflict is not resolved", "an unresolved merge"),
+    (f"```yaml\n{OURS}```\n", "a fence of Markdown is no YAML", "copied with its fence"),
+    ("<html>\n<body>404: Not Found</body>\n", "it looks like a web page", "what a download saved"),
+    (
+        f"{OURS}metadata:\n  name: x\nspec:\n\u00a0 replicas: 3\n  paused: true\n",
+        "it has a no-break space",
+        "copied from a page",
+    ),
+    ("kind: A\n\ufeff---\nkind: B\n", "the mark that files of Windows begin with", "two files of Windows"),
+    (OURS.replace("k", "\0k"), "it is no text, or UTF-16 without its mark", "bytes"),
+    ("error: no rights\n", "kind: required, but missing; the object has error", "what kubectl said"),
     (f"{OURS}x: !!binary aGVsbG8=", "line 3: !!binary is nothing that JSON has", "bytes"),
     (f"{OURS}x: !!set {{a}}", "line 3: !!set is nothing that JSON has", "a set"),
     (f"{OURS}x: .nan", "line 3: .nan is no number of JSON", "no number"),
@@ -60,6 +71,45 @@ def test_what_is_no_manifest_is_named(
     assert ran.code == 1, reason
     said = ran.data["problems"][0]["message"] if ran.out else ran.err.removeprefix(f"error: {path}: ")
     assert expected in said, reason
+
+
+FOREIGN = {
+    "Chart.yaml": "apiVersion: v2\nname: chat\n",
+    "values.yaml": "replicas: 3\n",
+    "kustomization.yaml": "resources: [chat.yaml]\n",
+    ".github/workflows/ci.yml": "on: push\njobs: {}\n",
+    "package.json": '{"name": "x"}',
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "lint", "headroom"])
+def test_a_whole_repository_may_be_given(command: str, tmp_path: Path) -> None:
+    """What has no Kubernetes object in it is left out, as objects of other kinds are, and said."""
+    write(tmp_path / "chat.yaml", FLEET)
+    before = run(command, tmp_path)
+    for name, text in FOREIGN.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    ran = run(command, tmp_path)
+    listed = ".github/workflows/ci.yml, Chart.yaml, kustomization.yaml, 2 more"
+    assert (ran.code, ran.out) == (before.code, before.out)
+    assert (
+        ran.err == f"note: {tmp_path}: left out 5 files without a Kubernetes object ({listed})\n{before.err}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["metadata: {name: x}\n", "Kind: ModelCache\n", '{"spec": {}}', "- kind: [\n", "k\0i\0n\0d\0"]
+)
+def test_of_a_directory_what_may_be_an_object_is_not_left_out(text: str, tmp_path: Path) -> None:
+    write(tmp_path / "chat.yaml", FLEET)
+    (tmp_path / "odd.yaml").write_text(text)
+    assert run("plan", tmp_path).code == 1
+
+
+def test_a_file_that_is_named_is_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    assert "kind: required, but missing; the object has replicas" in run("plan", tmp_path / "values.yaml").err
 
 
 def test_a_kind_that_ends_in_list_and_has_no_items_is_an_object(tmp_path: Path) -> None:

@@ -72,9 +72,11 @@ def test_sarif_names_rules_and_places(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_parsed_hides_no_other(tmp_path: Path) -> None:
     folder(tmp_path, MISTAKE)
-    (tmp_path / "broken.yaml").write_text("a: [\n")
+    (tmp_path / "broken.yaml").write_text("kind: [\n")
+    (tmp_path / "bytes.yaml").write_bytes(b"kind: \xff\n")
     problems = run("lint", tmp_path, "-o", "json").data["problems"]
-    assert [problem["code"] for problem in problems] == ["Unreadable", "UnknownField"]
+    assert [problem["code"] for problem in problems] == ["Unreadable", "Unreadable", "UnknownField"]
+    assert problems[1]["message"] == "line 1: byte 0xff is not UTF-8: save the file as UTF-8"
 
 
 def test_two_files_that_contradict_each_other_hide_nothing(tmp_path: Path) -> None:

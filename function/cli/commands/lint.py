@@ -94,7 +94,8 @@ def lint(paths: Iterable[str]) -> Linted:
     """
     problems, count = [], 0
     objects: list[Manifest] = []
-    for name, text in texts(paths):
+    undecoded: list[BadInput] = []
+    for name, text in texts(paths, undecoded):
         count += 1
         try:
             written = list(track(objects_of([(name, text)]), "Reading", at_once=len(text) > SLOW))
@@ -103,6 +104,8 @@ def lint(paths: Iterable[str]) -> Linted:
             problems.append(_unreadable(name, error))
         else:
             objects += written
+    count += len(undecoded)
+    problems += [_unreadable("", error) for error in undecoded]
     if not count:
         raise BadInput("there is no manifest to look at in what was given")
     manifests = collect(objects)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from function.cli.admission import REQUIRED, RULE, SELECTOR, FieldPath, Finding
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
-from function.cli.text import listed, note, track
+from function.cli.text import counted, listed, note, track
 from function.cli.worlds.manifest import SNAPSHOT, Contradiction, Issue, Manifest, Manifests, Position, map_at
 from function.cli.worlds.parsing import parse_documents
 
@@ -118,10 +118,17 @@ API_VERSIONS = {**dict.fromkeys(_RESOURCE_KINDS, "resource.k8s.io/"), "Node": "v
 CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig", "ClusterConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
 SUFFIXES = {".yaml", ".yml", ".json"}
+_OBJECT = re.compile(r"""(?:^|["'{,\s-])(?i:kind|metadata|spec)["']?[ \t]*:|\0""")
+"""What a file with an object has, even one that lacks its kind; workflows and values of Helm have none of it.
+UTF-16 without its mark is not left out either."""
 
 
-def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Name and text of every file, directories in the order of their names."""
+def texts(paths: Iterable[str], undecoded: list[BadInput] | None = None) -> Iterator[tuple[str, str]]:
+    """Name and text of every file, directories in the order of their names. Raises BadInput.
+
+    A file of a directory that has no Kubernetes object in it is left out: whole repositories are given.
+    `undecoded`: takes what is wrong with files that are no text, which are refused without it.
+    """
     for path in paths:
         if path == "-":
             yield "standard input", _decoded("standard input", _standard_input())
@@ -132,8 +139,22 @@ def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         files = _below(given) if given.is_dir() else [given]
         if not files:
             note(f"{path}: has no file that ends in {', '.join(sorted(SUFFIXES))}")
+        foreign = []
         for file in files:
-            yield str(file), _text(file)
+            try:
+                text = _text(file)
+            except BadInput as error:
+                if undecoded is None:
+                    raise
+                undecoded.append(error)
+                continue
+            if file == given or not text.strip() or _OBJECT.search(text):
+                yield str(file), text
+            else:
+                foreign.append(str(file.relative_to(given)))
+        if foreign:
+            what = f"{counted(len(foreign), 'file')} without a Kubernetes object ({listed(foreign)})"
+            note(f"{path}: left out {what}")
 
 
 def _below(path: Path) -> list[Path]:
@@ -234,7 +255,8 @@ def _is_read(manifest: Manifest, number: int) -> bool:
     content, name = manifest.content, manifest.file
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
     if not isinstance(kind, str) or not kind:
-        wrong = "required, but missing" if not kind else f"expected a string, found {_type(kind)}"
+        keys = f"; the object has {listed(list(map(str, content)))}" if content else ""
+        wrong = f"expected a string, found {_type(kind)}" if kind else f"required, but missing{keys}"
         raise BadInput(f"{name}: object {number}: kind: {wrong}")
     if kind in KINDS and not version:
         raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")

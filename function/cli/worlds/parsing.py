@@ -169,13 +169,24 @@ def _whole(digits: str) -> int:
         raise BadInput(f"a number of {len(digits)} digits: {_short(digits)}") from None
 
 
+_CAUSES = (
+    ("{{", "it looks like a Helm template, which has to be rendered first (helm template)"),
+    ("<<<<<<<", "a merge conflict is not resolved"),
+    ("```", "a fence of Markdown is no YAML"),
+    ("<html", "it looks like a web page: take the raw file"),
+    ("\u00a0", "it has a no-break space, which is no space to YAML"),
+    ("\ufeff", "it has the mark that files of Windows begin with, perhaps since two were joined"),
+    ("\0", "it is no text, or UTF-16 without its mark: save the file as UTF-8"),
+)
+"""What stands where a fault is, and what that is a sign of."""
+
+
 def _with_cause(message: str, text: str) -> str:
-    """A message, with the cause where its line is one of a template that was not rendered."""
+    """A message, with the cause where its line or one beside it shows one; without a line, the whole text."""
     number = _LINE.search(message)
-    lines = text.splitlines()[int(number[1]) - 1 : int(number[1])] if number else []
-    if not any("{{" in line for line in lines):
-        return message
-    return f"{message}; it looks like a Helm template, which has to be rendered first (helm template)"
+    near = "\n".join(text.split("\n")[max(0, int(number[1]) - 2) : int(number[1]) + 1]) if number else text
+    cause = next((cause for sign, cause in _CAUSES if sign in near), "")
+    return f"{message}; {cause}" if cause else message
 
 
 def _explained(error: yaml.YAMLError, text: str) -> str:
