@@ -35,6 +35,8 @@ TTL = {"settled": 20_000, "waiting": 5}
 DEPLOYMENTS, REPLICAS, CLUSTERS = 8, 2, 12
 QUEUE = (0.05, 0.5)
 """Seconds that a reconcile takes in the simulation, as long as a living one on a quiet machine."""
+NO_COMPOSITION = 3
+"""Crossplane's writes to a new replica or endpoint that has no Composition: finalizer and conditions."""
 FIFTH = 0.2
 
 
@@ -128,8 +130,8 @@ class Simulated:
     def __init__(self, version: str, seed: int) -> None:
         """Begin with nothing."""
         steps = crossplane.shipped(["ModelDeployment"], inputs={"ModelDeployment": {"ttl": TTL}})
-        elsewhere = ("ModelReplica", "ModelEndpoint")
-        self._plane = crossplane.ControlPlane(steps, version, QUEUE, elsewhere=elsewhere, seed=seed)
+        how: Plain = {"elsewhere": ("ModelReplica", "ModelEndpoint"), "own_writes": NO_COMPOSITION}
+        self._plane = crossplane.ControlPlane(steps, version, QUEUE, seed=seed, **how)
         self._counts: dict[int, Counter[str]] = {}
         """Those of every deployment that there ever was."""
 

@@ -52,8 +52,10 @@ BURST, REFILL, COOLDOWN, HALF_OPEN = 100.0, 1.0, 300.0, 30.0
 DYING = 3.0
 """Seconds an object lives on after its deletion, for its finalizers."""
 FOREGROUND = "foregroundDeletion"
+NAMED = 3
+"""Resources that are not ready and are named in the condition Ready."""
 OWN_WRITES = 4
-"""Crossplane's writes to a new composite: finalizer, Composition, revision, conditions."""
+"""Crossplane's writes to a new composite: finalizer, Composition, revision, conditions. Three without one."""
 
 
 class Away(Exception):
@@ -290,6 +292,7 @@ class ControlPlane:
     """Reconciles of one kind at a time."""
     elsewhere: Collection[str] = ()
     """Kinds of composites that other pipelines reconcile: Crossplane writes to new ones all the same."""
+    own_writes: int = OWN_WRITES
     withheld: Collection[str] = ()
     """Requirements that do not arrive, as `run_step` has them."""
     holds: Callable[[Name], bool] | None = None
@@ -369,8 +372,10 @@ class ControlPlane:
         self.objects[name] = made
         self._changed(before, made)
         if before is None and (name.kind in self.pipelines or name.kind in self.elsewhere):
-            for _ in range(OWN_WRITES):
+            for _ in range(self.own_writes):
                 self.touch(name)
+        elif name.kind in self.elsewhere and metadata["generation"] != before["metadata"]["generation"]:
+            self.touch(name)  # The generation that its conditions are about.
 
     def touch(self, name: Name) -> None:
         """Write something to an object that no function reads."""
@@ -686,10 +691,13 @@ class ControlPlane:
         rows = {row["type"]: row for row in status.get("conditions", [])}
         for kind, (holds, reason, message) in answer.conditions.items():
             rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}
-        ready = not answer.unready and answer.ready >= answer.desired.keys()
         about = {"observedGeneration": self._generation(name, composite)}
-        for kind, holds in (("Synced", True), ("Ready", ready)):
-            rows[kind] = {"type": kind, "status": str(holds), "reason": "Simulated", **about}
+        unready = sorted(answer.desired.keys() - answer.ready)
+        rest = f", and {len(unready) - NAMED} more" if len(unready) > NAMED else ""
+        said = f"Unready resources: {', '.join(unready[:NAMED])}{rest}" if unready else ""
+        rows["Synced"] = {"type": "Synced", "status": "True", "reason": "ReconcileSuccess", **about}
+        ready = {"type": "Ready", "status": str(not unready and not answer.unready), "message": said}
+        rows["Ready"] = {**ready, "reason": "Simulated", **about}
         opened = composite.breaker.opened is not None
         reason = "WatchCircuitOpen" if opened else "WatchCircuitClosed"
         rows["Responsive"] = {"type": "Responsive", "status": str(not opened), "reason": reason}
