@@ -110,7 +110,7 @@ class Function:
             milliseconds=round(seconds * 1000, 1),
             received=len(content),
             sent=len(answer),
-            settled=response.settled,
+            settled=response.at_rest,
             repeated=bool(call.request.stated),
             parsed=session.parses,
             reused=session.reuses,

@@ -287,6 +287,11 @@ class Response:
     """The answer as a door has written it, noted by that door: given again, it is not written again. A copy
     with something replaced starts without."""
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is pending and all that is composed is ready: Crossplane awaits what is not."""
+        return self.settled and all(composed.ready for composed in self.desired.values())
+
 
 @dataclass(frozen=True, slots=True)
 class InternalError:

@@ -325,6 +325,7 @@ def run(request: Request, *, reuse: Reuse = boundary.NO_REUSE) -> boundary.Respo
     is_settled = (
         all(requirement.delivered(request) for requirement in requirements)
         and all(condition.status for condition in conditions)
+        and not traffic.waiting
         and not circuit_open(snapshot.status)
     )
     return boundary.Response(

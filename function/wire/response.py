@@ -47,12 +47,13 @@ class Ttl:
     def of(self, response: Response, request: Request) -> float:
         """Return the time for this answer; what the function's input asks for wins.
 
-        Where all that can change it is watched, a later look is the net only: it finds what was missed.
+        Where all that can change it is watched, a later look is the net only: it finds what was missed. An
+        open breaker hides whatever comes of the rest, so the net is coarse only where nothing is awaited.
         """
         pending, settled = response.ttl
         required = response.requirements
         watches = request.watches(required)
-        if response.settled:
+        if response.at_rest:
             all_watched = watches and all(item.watched and item.delivered(request) for item in required)
             return (self.watched if all_watched else self.settled) if settled is None else settled
         if response.woken and watches:

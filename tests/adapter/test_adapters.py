@@ -71,6 +71,24 @@ def test_a_settled_adapter_asks_for_its_own_replicas_by_name_and_in_two_calls() 
     assert answer.settled
 
 
+def test_an_adapter_is_not_settled_while_a_replica_that_serves_it_has_no_endpoint() -> None:
+    """Its deployment may make that endpoint only now, and an open circuit breaker hides it."""
+    plane = settled()
+    required = delivered(plane)
+    way = required["endpoint/chat-2"]
+    required["endpoint/chat-2"] = []
+    kept = drive.of_core(dispatch.run(request_of(plane, required)))
+    assert kept.settled, "one that is there stays as it is"
+    del plane.composed[SUPPORT]["adapter-endpoint-chat-2"]
+    missing = drive.of_core(dispatch.run(request_of(plane, required)))
+    assert "adapter-endpoint-chat-2" not in missing.desired
+    assert all(status for status, *_ in missing.conditions.values())
+    assert not missing.settled
+    back = drive.of_core(dispatch.run(request_of(plane, {**required, "endpoint/chat-2": way})))
+    assert "adapter-endpoint-chat-2" in back.desired
+    assert back.settled
+
+
 def test_an_edit_of_the_list_changes_a_config_map_and_no_pod_template() -> None:
     plane = settled()
     workload = copy.deepcopy(plane.composed["chat-1"]["model-serving-main"]["spec"]["forProvider"])

@@ -28,13 +28,17 @@ def world(
     *,
     replicas: int | None = None,
     ready: bool = True,
+    routed: bool = True,
     cache: str | None = None,
 ) -> World:
-    """A deployment whose replicas run on cluster a."""
+    """A deployment whose replicas run on cluster a; `routed`: their endpoints are Ready."""
     deployment = build.deployment(replicas=running if replicas is None else replicas, cache=cache)
     own_replicas = [build.replica(deployment, "a", index, ready=ready) for index in range(running)]
     listed = None if clusters is None else list(clusters)
-    return World(deployment, listed, own_replicas, observed=build.observed(*own_replicas))
+    endpoints = [build.endpoint(replica, ready=routed) for replica in own_replicas if ready]
+    return World(
+        deployment, listed, own_replicas, observed=build.observed(*own_replicas, endpoints=endpoints)
+    )
 
 
 def paced() -> World:
@@ -69,6 +73,9 @@ CASES = [
     Case("all is well", world, SETTLED),
     Case(
         "a replica loads its model: Crossplane watches what is composed", lambda: world(ready=False), PENDING
+    ),
+    Case(
+        "an endpoint has no Service yet, so the deployment is not Ready", lambda: world(routed=False), PENDING
     ),
     Case("a selector does not compile: the user is awaited, not the fleet", mistyped, PENDING),
     Case("there is no room for another", lambda: world(4, replicas=5), WAITING),

@@ -250,6 +250,9 @@ def test_the_gateway_s_word_and_a_backend_make_a_route_ready() -> None:
     undelivered = serving.but(required={"endpoints-0": TWO}).answer()
     assert all(status for status, *_ in undelivered.conditions.values())
     assert not undelivered.settled, "who says the address is asked for again"
+    joining = request_about(service(), [*TWO, endpoint("z", backend="")])
+    assert settled(joining).answer().conditions["RoutingReady"][:2] == (True, "RouteAccepted")
+    assert not settled(joining).answer().settled, "an endpoint still waits for its Service"
 
 
 @pytest.mark.parametrize(("ready", "seconds"), [(False, 7), (True, 90)])

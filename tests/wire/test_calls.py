@@ -220,7 +220,9 @@ def at_rest(**more: Any) -> World:
     wanted = build.deployment()
     replica = build.replica(wanted, "a", 0, pools="p", ready=True)
     clusters = [*CLUSTERS, *(build.cluster(name, [build.pool("p", 4)]) for name in "bcd")]
-    return World(wanted, clusters, [replica], build.observed(replica), **more)
+    return World(
+        wanted, clusters, [replica], build.observed(replica, endpoints=[build.endpoint(replica)]), **more
+    )
 
 
 def held_by(world: World) -> Callable[[pb.ResourceSelector], pb.Resources]:

@@ -199,21 +199,32 @@ def test_conditions_and_results_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settled", "asked", "seconds", "reason"),
+    ("settled", "composed", "asked", "seconds", "reason"),
     [
-        (False, (None, None), 15, "something is pending"),
-        (True, (None, None), 60, "settled"),
-        (False, (5, 600), 5, "the input asks for another time"),
-        (True, (5, 600), 600, "the input asks for another time"),
-        (True, (5, None), 60, "the input asks for the other one only"),
-        (False, (0, None), 0, "zero is a time"),
-        (False, (0.25, None), 0.25, "less than a second"),
+        (False, [], (None, None), 15, "something is pending"),
+        (False, [True], (None, None), 15, "something is pending beside what is composed"),
+        (True, [], (None, None), 60, "settled"),
+        (True, [True, True], (None, None), 60, "settled, and all that is composed is ready"),
+        (True, [True, False], (None, None), 15, "something that is composed is not ready"),
+        (True, [False], (5, 600), 5, "something that is composed is not ready"),
+        (False, [], (5, 600), 5, "the input asks for another time"),
+        (True, [], (5, 600), 600, "the input asks for another time"),
+        (True, [], (5, None), 60, "the input asks for the other one only"),
+        (False, [], (0, None), 0, "zero is a time"),
+        (False, [], (0.25, None), 0.25, "less than a second"),
     ],
 )
 def test_time_to_live(
-    *, settled: bool, asked: tuple[float | None, float | None], seconds: float, reason: str
+    *,
+    settled: bool,
+    composed: list[bool],
+    asked: tuple[float | None, float | None],
+    seconds: float,
+    reason: str,
 ) -> None:
-    ttl = answered(pb.RunFunctionRequest(), replace(NOTHING, settled=settled, ttl=asked)).meta.ttl
+    desired = {f"a-{number}": Desired({}, ready=ready) for number, ready in enumerate(composed)}
+    response = replace(NOTHING, desired=desired, settled=settled, ttl=asked)
+    ttl = answered(pb.RunFunctionRequest(), response).meta.ttl
     assert ttl.seconds + ttl.nanos / 1e9 == seconds, reason
 
 
