@@ -167,6 +167,8 @@ class ObservedObject:
     """What was known of its pods when it was edited last, see `replica.state`."""
     copies_wait: bool = False
     """Whether more copies waited for its groups to become smaller, when it was last composed."""
+    only_seen: bool = False
+    """Whether it looks at its remote object and never touches it: what that does is another's doing."""
 
     @property
     def remote_status(self) -> Mapping[str, Plain]:
@@ -232,7 +234,11 @@ def _shape(manifest: Shape | None, remote: Shape) -> Shape:
             "deletionTimestamp": None,
             "annotations": {NOTE: None},
         },
-        "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": None},
+        "spec": {
+            "forProvider": {"manifest": manifest},
+            "providerConfigRef": None,
+            "managementPolicies": None,
+        },
         "status": {"conditions": None, "atProvider": {"manifest": remote}},
     }
 
@@ -295,6 +301,7 @@ def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
         note=note.removesuffix(COPIES_WAIT),
         copies_wait=note.endswith(COPIES_WAIT),
         leaving=any(bool(held.get("deletionTimestamp")) for held in (metadata, remote_metadata)),
+        only_seen=spec.get("managementPolicies") == [*OBSERVE],
     )
 
 

@@ -27,9 +27,9 @@ from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, picker_works
 from function.replica.kserve import services, waits_for
-from function.replica.snapshot import UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
+from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
 from function.replica.state import FAILED_CREATE, EngineState, all_of
-from function.transitions import MISSING, conditions_before, transitions, unmet
+from function.transitions import MISSING, Before, conditions_before, transitions, unmet
 
 ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
 SHOWN = 3
@@ -139,12 +139,14 @@ def conditions(
 
     `pending` is why a pod is not scheduled: "" when all are, None when none is seen.
     """
-    ready = _ready(observed, states, pending or "")
-    was_ready = conditions_before(mapping(composite.get("status"))).get(READY, MISSING).status == "True"
-    if isinstance(snapshot, NameTaken) and not was_ready:
+    ready, updated = _ready(observed, states, pending or ""), _updated(states)
+    before = conditions_before(mapping(composite.get("status"))).get(READY, MISSING)
+    theirs = snapshot if isinstance(snapshot, NameTaken) else _left_to_another(snapshot, observed, before)
+    if theirs is not None and before.status != "True":
         # Requests would reach the pods of another team. Those that do already go on (Law 2).
-        ready = Condition(READY, status=False, reason=snapshot.reason, message=snapshot.message)
-    composed = (_accepted(snapshot, observed, states), ready, _updated(states))
+        ready = Condition(READY, status=False, reason=theirs.reason, message=theirs.message)
+        updated = unmet(UPDATED, "Updating", theirs.message)
+    composed = (_accepted(snapshot, observed, states), ready, updated)
     if not diagnoses_pods(request):
         return composed
     # Pods are observed while a workload is not available: an available one has all of its.
@@ -157,6 +159,27 @@ def conditions(
         text = "The pods are not observed yet"
         scheduled = Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
     return (*composed, scheduled)
+
+
+def _left_to_another(
+    snapshot: ReplicaSnapshot | Doubt, observed: Mapping[str, ObservedObject], before: Before
+) -> Doubt | None:
+    """Return why workloads that were left to a replica of the same name are not ours yet, None if they are.
+
+    The doubt in which they were left may be followed by another one. Once the name is free they are managed
+    again, and what was seen of them is still of the other's pods until the provider has written ours.
+    """
+    kinds = names.WORKLOAD, names.SERVICE
+    workloads = [composed for key, composed in observed.items() if names.what_of(key) in kinds]
+    if not any(workload.only_seen for workload in workloads) and (
+        before.reason != NAME_TAKEN or all(workload.synced and not workload.pending for workload in workloads)
+    ):
+        return None
+    if isinstance(snapshot, Doubt):
+        return snapshot
+    refused = next((workload.synced_message for workload in workloads if workload.synced is False), "")
+    text = "What another ModelReplica of this name left on the cluster is not written by this one yet"
+    return Doubt(NAME_TAKEN, one_line(joined(text, refused)))
 
 
 def _accepted(

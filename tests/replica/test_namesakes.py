@@ -154,6 +154,62 @@ def test_what_both_composed_is_left_to_the_one_that_came_first() -> None:
     assert run(again).desired == run(both.but(more={"namesakes": [existing()]})).desired
 
 
+@pytest.mark.parametrize(
+    ("change", "accepted", "ready"),
+    [
+        ({"cluster": None}, "WaitingForCluster", "WaitingForCluster"),
+        ({"more": {}}, "WaitingForCluster", "WaitingForCluster"),
+        ({"input": {"kind": "Nonsense"}}, "Malformed", "Malformed"),
+        ({"more": {"namesakes": [existing()]}}, "Accepted", "NameTaken"),
+    ],
+)
+def test_what_was_let_go_makes_nobody_ready_in_any_other_doubt(
+    change: Plain, accepted: str, ready: str
+) -> None:
+    """The pods are those of the other team, and would get its requests, whatever is in doubt after that."""
+    alone = scene(existing())
+    both = alone.but(observed=applied(run(alone)), more={"namesakes": [existing(), existing("a-team")]})
+    left = both.but(observed=applied(run(both)))
+    answer = run(left.but(**change))
+    assert answer.reason("ModelAccepted") == accepted
+    assert answer.conditions["ModelReady"][:2] == (False, ready)
+    assert answer.conditions["ModelUpdated"][0] is False
+    served = left.but(**change)
+    served.replica["status"] = {"conditions": [{"type": "ModelReady", "status": "True"}]}
+    assert run(served).conditions["ModelReady"][0] is True, "who served goes on"
+
+
+def test_who_gets_a_name_is_ready_once_the_workloads_are_written_again() -> None:
+    """Until then what is seen of them is what the other team's pods did."""
+    alone = scene(existing())
+    both = alone.but(observed=applied(run(alone)), more={"namesakes": [existing(), existing("a-team")]})
+    left = both.but(observed=applied(run(both)), more={"namesakes": [existing()]})
+    managed = run(left)
+    workload = "model-serving-main"
+    assert "managementPolicies" not in managed.desired[workload]["spec"]
+    status, reason, message = managed.conditions["ModelReady"]
+    assert (status, reason) == (False, "NameTaken")
+    now = existing()
+    now["status"] = {"conditions": [{"type": "ModelReady", "status": str(status), "reason": reason}]}
+    written = left.but(replica=now, observed=applied(managed))
+    assert run(written).conditions["ModelReady"][:2] == (True, "Serving")
+    for said, words in (
+        ({"observedGeneration": 1}, ""),
+        ({"status": "False", "message": "no route"}, "no route"),
+    ):
+        observed = applied(managed)
+        synced = next(row for row in observed[workload]["status"]["conditions"] if row["type"] == "Synced")
+        observed[workload]["metadata"]["generation"] = 2
+        synced |= {"observedGeneration": 2} | said
+        answer = run(written.but(observed=observed))
+        assert answer.conditions["ModelReady"] == (
+            False,
+            "NameTaken",
+            f"{message}; {words}" if words else message,
+        )
+        assert answer.conditions["ModelUpdated"][0] is False
+
+
 def test_what_only_one_of_them_has_is_still_managed() -> None:
     """A workload of an engine that the other has not would be left behind with its devices."""
     theirs = existing("a-team")
