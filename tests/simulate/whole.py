@@ -97,6 +97,8 @@ class WholeDay(Day):
     """Workloads that a restore of etcd left, and that no Object managed since."""
     tidied: float = 0.0
     """When somebody deletes them by hand."""
+    writers: dict[tuple[str, Place], Name] = field(default_factory=dict)
+    """The Object that was applied last to an object of a cluster: replicas of two teams may have one name."""
     is_calm: bool = False
     """Whether everybody acts when it is their turn."""
     loads: dict[Name, float] = field(default_factory=dict)
@@ -377,6 +379,8 @@ class WholeDay(Day):
             else:
                 try:
                     seen = cluster.apply(place_of(manifest), manifest)
+                    where = self.configs[plain["spec"]["providerConfigRef"]["name"]]
+                    self.writers[where, place_of(manifest)] = name
                 except Refused:
                     seen = None
             if not self._late(0.1):
@@ -456,7 +460,7 @@ class WholeDay(Day):
     # The truth
 
     def workloads(self, replica: Name) -> list[tuple[Cluster, Place]]:
-        """Return the workloads of a replica, and where they are."""
+        """Return the workloads that a replica wrote last, or shares with a namesake, and where they are."""
         composed = (
             self.plane.composites[replica].composed.values() if replica in self.plane.composites else ()
         )
@@ -464,9 +468,14 @@ class WholeDay(Day):
         for child in composed:
             plain = self.plane.objects.get(child)
             cluster = self._cluster(plain) if plain is not None and child.kind == "Object" else None
-            if plain is not None and cluster is not None:
-                place = place_of(plain["spec"]["forProvider"]["manifest"])
-                places += [(cluster, place)] if place[1] in WORKLOADS and place in cluster.objects else []
+            if plain is None or cluster is None or plain["spec"].get("managementPolicies") == ["Observe"]:
+                continue
+            place = place_of(plain["spec"]["forProvider"]["manifest"])
+            key = self.configs[plain["spec"]["providerConfigRef"]["name"]], place
+            is_ours = self.writers.get(key) == child or key in self.shared
+            places += (
+                [(cluster, place)] if is_ours and place[1] in WORKLOADS and place in cluster.objects else []
+            )
         return places
 
     def waits(self, replica: Plain) -> bool:
