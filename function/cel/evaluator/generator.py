@@ -24,22 +24,8 @@ from typing import Any, TypeAlias
 
 from function.cel.checker.check import PREDICATES
 from function.cel.checker.state import Checked
-from function.cel.evaluator.calls import (
-    Build,
-    Code,
-    CodeSteps,
-    Frame,
-    Run,
-    call_code,
-    constant,
-    decided,
-    passed,
-    passing,
-    path_code,
-    present,
-    qualified,
-    relative,
-)
+from function.cel.evaluator import calls
+from function.cel.evaluator.calls import Build, Code, CodeSteps, Frame, Run, call_code, constant, decided
 from function.cel.library import declarations, lists, operators
 from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE, sorting, spend
 from function.cel.syntax import nodes
@@ -300,7 +286,7 @@ def optional_map_code(build: Build, node: OptionalMap) -> CodeSteps:
         made = make(frame)
         if not flat:
             made = Optional(made)
-        return made if keeps else passed(made)
+        return made if keeps else calls.passed(made)
 
     return Code(run, optional.cost)
 
@@ -328,7 +314,7 @@ def _name(build: Build, node: nodes.Identifier) -> Code:
     if slot == SUBJECT:  # To whoever does not read a field of it, the variable is a map.
         return Code(lambda frame: Map.of(frame[SUBJECT].fields), 1)
     run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
-    return Code(passing(run, build.checked, node), 1)
+    return Code(calls.passing(run, build.checked, node), 1)
 
 
 def _select(build: Build, node: nodes.Select) -> CodeSteps:
@@ -341,10 +327,11 @@ def _select(build: Build, node: nodes.Select) -> CodeSteps:
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
     operand, field = (yield node.operand), node.field
-    run, units = qualified(build.checked, node.operand, operand.run), operand.cost + relative(node.operand)
+    run = calls.qualified(build.checked, node.operand, operand.run)
+    units = operand.cost + calls.relative(node.operand)
     if node.test:
-        return Code(lambda frame: present(run(frame), field), units, certain=BOOL)
-    fused = path_code(build.checked, node)
+        return Code(lambda frame: calls.present(run(frame), field), units, certain=BOOL)
+    fused = calls.path_code(build.checked, node)
     if fused is not None:
         return Code(fused, units + 1, certain=build.checked.types[node])
     if build.checked.types[node.operand] == build.checked.environment.type:
