@@ -1,22 +1,22 @@
 """Filters: the gates that keep a new replica off a cluster, in their order.
 
-What a cluster's own state decides is a `StateGate`; every other filter is a class.
+What one condition of a cluster decides is a `StateGate`; every other filter is a class.
 
-A filter is built once per pass by its `of` (None where it does not apply) and asked about one cluster at a
-time. The order of the lists is the order of evaluation; the first rejection is the cluster's headline.
-A new filter is a class or a gate here, and a line in `STANDING` or `COUNTING`; CONTRIBUTING has the rest.
+A filter is built once per pass by a line of `STANDING` or `COUNTING` (None where it does not apply) and asked
+about one cluster at a time. The order of the lines is the order of evaluation; the first rejection is the
+cluster's headline. CONTRIBUTING has what a new filter needs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Protocol
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment
+from function.api import InferenceCluster, ModelDeployment
 from function.api.cache import READY
 from function.api.deployment import ClusterSelector, Engine, LabelRequirement, ReplicaShape, TopologySpread
 from function.api.expressible import ReplicaPods, StackEngine, obstacle
@@ -28,10 +28,10 @@ from function.api.workload import PodTemplate, ServingSpec
 from function.boundary.memory import Memo
 from function.cel import bind_cluster
 from function.scheduler.ledger import ReplicaCounts
-from function.scheduler.scheduling_input import Evacuation, SchedulingInput, evacuation
+from function.scheduler.scheduling_input import SchedulingInput, evacuation
 from function.scheduler.selectors import Evaluations
 
-# The gates that a cluster's own state opens or closes, whatever is asked of it: one row each.
+# The gates that one condition of a cluster opens or closes. These four ask it whatever a deployment says.
 
 
 def _readiness(cluster: InferenceCluster) -> str:
@@ -49,10 +49,6 @@ class StateGate:
     """Why a cluster is rejected that does not meet it."""
     meets: Callable[[InferenceCluster], object]
     detail: Callable[[InferenceCluster], str] = lambda _: ""
-
-    def of(self, _inputs: SchedulingInput) -> StateGate:
-        """Build it, always."""
-        return self
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster that does not meet it."""
@@ -158,25 +154,18 @@ class CacheFootprint:
 # placement.cache Require: the referenced ModelCache must have its weights on the cluster already.
 
 
-@dataclass(frozen=True, slots=True)
-class CacheReady:
-    """Rejects clusters where the referenced cache is not Ready. A phase that is not known is not Ready."""
+def cache_ready(inputs: SchedulingInput) -> StateGate | None:
+    """Reject clusters where the referenced cache is not Ready. A phase that is not known is not Ready."""
+    cache = inputs.fleet.cache
+    if cache is None or inputs.policy.cache != "Require":
+        return None
+    name, phases = cache.metadata.name, cache.phases
 
-    cache: ModelCache
+    def detail(cluster: InferenceCluster) -> str:
+        phase = phases.get(cluster.name)
+        return f"cache {name} is {phase}" if phase else f"cache {name} has no phase there"
 
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> CacheReady | None:
-        """Build it where it is required, and a cache is referenced and found."""
-        cache = inputs.fleet.cache
-        return cls(cache) if cache and inputs.policy.cache == "Require" else None
-
-    def reject(self, cluster: InferenceCluster) -> Rejection | None:
-        """Reject a cluster whose phase is another one."""
-        phase = self.cache.phases.get(cluster.name, "")
-        if phase == READY:
-            return None
-        state = f"is {phase}" if phase else "has no phase there"
-        return Rejection(Reason.CacheNotReady, detail=f"cache {self.cache.metadata.name} {state}")
+    return StateGate(Reason.CacheNotReady, lambda cluster: phases.get(cluster.name) == READY, detail)
 
 
 # An untolerated taint keeps new replicas away, whatever its effect.
@@ -274,45 +263,25 @@ def _pods(engine: Engine) -> StackEngine:
 # placement.evacuate: what is given up as lost takes no new replica, or it would be given up again.
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterLost:
-    """Rejects clusters that were not heard of for longer than asked."""
-
-    evacuating: Evacuation
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> ClusterLost | None:
-        """Build it where evacuation is asked for and there is a clock."""
-        evacuating = evacuation(inputs)
-        return cls(evacuating) if evacuating.before is not None else None
-
-    def reject(self, cluster: InferenceCluster) -> Rejection | None:
-        """Reject a cluster whose heartbeat is too old."""
-        if not self.evacuating.lost(cluster):
-            return None
-        return Rejection(Reason.ClusterLost, detail=f"no heartbeat for over {self.evacuating.after} s")
+def cluster_heard(inputs: SchedulingInput) -> StateGate | None:
+    """Reject clusters that were not heard of for longer than asked, where there is a clock."""
+    evacuating = evacuation(inputs)
+    if evacuating.before is None:
+        return None
+    detail = f"no heartbeat for over {evacuating.after} s"
+    return StateGate(Reason.ClusterLost, lambda cluster: not evacuating.lost(cluster), lambda _: detail)
 
 
 # Where charges are read from the clusters, one that does not say them takes nothing new: that is doubt.
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedCharge:
-    """Rejects clusters whose charges are not known."""
-
-    uncharged: Mapping[str, str]
-
-    @classmethod
-    def of(cls, inputs: SchedulingInput) -> PublishedCharge | None:
-        """Build it where some cluster's are not."""
-        uncharged = inputs.fleet.uncharged
-        return cls(uncharged) if uncharged else None
-
-    def reject(self, cluster: InferenceCluster) -> Rejection | None:
-        """Reject a cluster whose charges are not known, and say why they are not."""
-        if cluster.name not in self.uncharged:
-            return None
-        return Rejection(Reason.ChargeNotPublished, detail=self.uncharged[cluster.name])
+def charge_published(inputs: SchedulingInput) -> StateGate | None:
+    """Reject clusters whose charges are not known, and say why they are not."""
+    why = inputs.fleet.uncharged
+    if not why:
+        return None
+    reason = Reason.ChargeNotPublished
+    return StateGate(reason, lambda cluster: cluster.name not in why, lambda cluster: why[cluster.name])
 
 
 # placement.maxReplicasPerCluster: so many of this deployment on one cluster and no more.
@@ -502,29 +471,32 @@ class CountingFilter(Protocol):
         """Say why the cluster takes no other replica now, or None."""
 
 
-STANDING = (
-    NOT_DELETING,
-    ClusterSelectorFilter,
-    CacheFootprint,
-    CacheReady,
-    Taints,
-    StackExpresses,
-    IS_READY,
-    ClusterLost,
-    HAS_GATEWAY,
-    PUBLISHES_POOLS,
-    PublishedCharge,
+STANDING: tuple[Callable[[SchedulingInput], StandingFilter | None], ...] = (
+    lambda _: NOT_DELETING,
+    ClusterSelectorFilter.of,
+    CacheFootprint.of,
+    cache_ready,
+    Taints.of,
+    StackExpresses.of,
+    lambda _: IS_READY,
+    cluster_heard,
+    lambda _: HAS_GATEWAY,
+    lambda _: PUBLISHES_POOLS,
+    charge_published,
 )
-COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
+COUNTING: tuple[Callable[[SchedulingInput], CountingFilter | None], ...] = (
+    MaxReplicasPerCluster.of,
+    TopologySpreadFilter.of,
+)
 
 
 def standing(inputs: SchedulingInput) -> tuple[StandingFilter, ...]:
     """Build the standing filters that apply."""
-    built = (filter_class.of(inputs) for filter_class in STANDING)
+    built = (build(inputs) for build in STANDING)
     return tuple(gate for gate in built if gate is not None)
 
 
 def counting(inputs: SchedulingInput) -> tuple[CountingFilter, ...]:
     """Build the counting filters that apply."""
-    built = (filter_class.of(inputs) for filter_class in COUNTING)
+    built = (build(inputs) for build in COUNTING)
     return tuple(gate for gate in built if gate is not None)
