@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from function.api import Engine, InferenceCluster, Pool
-from function.api.reasons import Level, Reason, Rejection
+from function.api.reasons import Reason, Rejection
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.device_accounting import Shortage
 from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption
@@ -163,7 +164,7 @@ def _preferred(
 def search(
     fit: ClusterFit, free: Capacities, *, budget: Budget, tightest: bool = False
 ) -> tuple[EngineOption, ...] | Reason:
-    """Choose one option per engine, or say which kind of capacity is missing.
+    """Choose one option per engine, or say that no choice has room, or that none could be found.
 
     With `tightest`, pools that are left with the fewest free nodes come first (bin packing).
     """
@@ -173,10 +174,9 @@ def search(
             return tuple(choice)
         if budget.cut or any(engine.cut_short for engine in fit.engines):
             return Reason.SearchBudgetExceeded
-        alone = all(any(_fits(option, free, budget) for option in engine.options) for engine in fit.engines)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
-    return Reason.JointCapacity if alone else Reason.InsufficientNodes
+    return Reason.JointCapacity
 
 
 # Diagnose: why a cluster that passed every gate still cannot host one more replica.
@@ -218,10 +218,9 @@ def below_gates(fit: ClusterFit, room: Explained, outcome: Reason, why: Why) -> 
     """The verdict on a cluster where the search found nothing, with everything below it."""
     verdicts = (_engine(engine, room, partial(why, at)) for at, engine in enumerate(fit.engines))
     engines = tuple(filter(None, verdicts))
-    if not engines or (outcome.level is Level.REPLICA and fit.possible):
+    if not engines or outcome is Reason.SearchBudgetExceeded:
         names = " + ".join(engine.engine.name for engine in fit.engines)
-        together = outcome if outcome.level is Level.REPLICA else Reason.JointCapacity
-        return Rejection(together, detail=names, parts=engines)
+        return Rejection(outcome, detail=names, parts=engines)
     headline = min(engines, key=lambda rejection: rejection.reason.depth)
     return headline._replace(parts=engines)
 
@@ -251,9 +250,7 @@ def _engine(engine_fit: EngineFit, room: Explained, why: Callable[[], Barred]) -
         *(_short(lack, room, name) for lack in lacks if lack),
         *(rejection.at(pool=cluster.pools[at].name, engine=name) for at, rejection in barred),
     ]
-    if not pools:
-        return Rejection(Reason.NoPoolsPublished, engine=name)
-    split = None if engine_fit.options else _split(engine_fit, barred)
+    split = _split(engine_fit, barred)
     headline = max(pools, key=_nearness)
     parts = tuple(pools)
     if split is not None and split.depth > headline.reason.depth:
@@ -278,16 +275,15 @@ class Lack(NamedTuple):
 
 def _lack(option: EngineOption, room: Explained) -> Lack | None:
     """Find the pool of an option that lacks most nodes."""
-    worst: Lack | None = None
-    most = 0
+    lacks = []
     for at, demand in option.demands:
         try:
             shortage = room.free[at].shortage(demand, room.budget)
         except OutOfSteps as ended:
             return Lack(at, None, str(ended) or f"{room.budget.steps} steps")
-        if shortage is not None and (worst is None or shortage.needs - shortage.free > most):
-            worst, most = Lack(at, shortage), shortage.needs - shortage.free
-    return worst
+        if shortage is not None:
+            lacks.append((shortage.needs - shortage.free, Lack(at, shortage)))
+    return max(lacks, key=itemgetter(0))[1] if lacks else None
 
 
 def _short(lack: Lack, room: Explained, engine: str = "") -> Rejection:

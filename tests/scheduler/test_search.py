@@ -32,6 +32,7 @@ def chosen(engines: list[Plain], published: list[Plain], **more: Any) -> list[st
 
 
 BEST, ANY = build.HOPPER, build.GPUS
+ADAS = build.HOPPER.replace("Hopper", "Ada")
 BIN_PACK = {"strategy": "BinPack"}
 
 
@@ -93,6 +94,16 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     made = World(
         ask(engines=sized(*[1] * 8)), [one("a", pools=pools_of(*[1] * 7))], input={"searchBudget": 2_000}
     )
+    [rejection] = decide(made).rejections.values()
+    assert rejection.reason.name == "JointCapacity"
+
+
+def test_the_engines_with_the_fewest_pools_left_are_tried_first() -> None:
+    """The last two need one node, and the others may stand on four pools in 16,000 ways before them."""
+    others = [single(build.request("gpu", 8, ADAS), name=f"e{at}") | {"copies": 2**at} for at in range(7)]
+    last = [single(build.request("gpu", 8, BEST), name=name) for name in ("x", "y")]
+    published = [*(build.pool(f"p{at}", 200, ADA) for at in range(4)), build.pool("p4", 1, HOPPER)]
+    made = World(ask(engines=[*others, *last]), [one("a", pools=published)], input={"searchBudget": 200})
     [rejection] = decide(made).rejections.values()
     assert rejection.reason.name == "JointCapacity"
 

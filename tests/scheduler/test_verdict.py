@@ -14,6 +14,7 @@ from tests.support.world import World
 
 Plain = dict[str, Any]
 NIC = build.nic(1, claim="DRA")
+OTHER = NIC | {"driver": "other.io"}
 NICS = 'device.driver == "dra.net"'
 
 
@@ -188,6 +189,38 @@ CASES = [
         ),
         "a pool that binds nothing, and what the one behind it lacks",
     ),
+    (
+        [gang()],
+        [build.pool("p0", 4, [OTHER]), build.pool("p1", 4)],
+        (
+            *NO_NIC[:2],
+            "p1",
+            *NO_NIC[3:6],
+            [
+                (
+                    *NO_NIC[:2],
+                    "p1",
+                    *NO_NIC[3:6],
+                    [
+                        (
+                            "NoMatchingDevice",
+                            "main",
+                            "p0",
+                            "Leader",
+                            "driver other.io",
+                            NONE,
+                            [
+                                ("NoMatchingDevice", "main", "p0", "Leader", "driver other.io", NONE, []),
+                                ("NoMatchingDevice", "main", "p0", "Worker", "driver other.io", NONE, []),
+                            ],
+                        ),
+                        (*NO_NIC[:2], "p1", *NO_NIC[3:]),
+                    ],
+                )
+            ],
+        ),
+        "the pool that is no match for the fewest members",
+    ),
 ]
 
 
@@ -195,6 +228,13 @@ CASES = [
 def test_a_verdict_in_whole(engines: list[Plain], pools: list[Plain], expected: Any, reason: str) -> None:
     [rejection] = decide(World(ask(engines=engines), [one("a", pools=pools)])).rejections.values()
     assert essence(rejection) == expected, reason
+
+
+def test_the_pool_whose_devices_come_to_a_later_selector_speaks_for_its_engine() -> None:
+    published = [build.pool("p0", 4, [NIC]), build.pool("p1", 4, [build.gpu(architecture="Ada")])]
+    asked = single(build.request("gpu", 8, build.GPUS, build.HOPPER))
+    [rejection] = decide(World(ask(engines=[asked]), [one("a", pools=published)])).rejections.values()
+    assert (rejection.pool, rejection.selector) == ("p1", 1)
 
 
 def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
@@ -209,6 +249,15 @@ def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
         Reason.SearchBudgetExceeded,
         "e0 + e1 + e2 + e3 + e4 + e5",
     )
+
+
+def test_an_engine_that_is_short_alone_is_told_of_below_a_budget_that_ran_out() -> None:
+    engines = [engine("x"), engine("y"), engine("z", copies=9)]
+    made = World(ask(engines=engines), [one("a", pools=[build.pool("p0", 1)])], input={"searchBudget": 2})
+    [rejection] = decide(made).rejections.values()
+    lack = short("z", "p0", 9, 1, 1)
+    parts = [(*lack[:6], [lack])]
+    assert essence(rejection) == ("SearchBudgetExceeded", "", "", "", "x + y + z", NONE, parts)
 
 
 def test_every_engine_on_every_pool_is_told_in_order() -> None:
@@ -330,6 +379,26 @@ def test_of_pools_of_one_fabric_the_one_that_is_short_is_told_of() -> None:
         1,
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("copies", "nodes", "said", "reason"),
+    [
+        (1, (0, 0), ("p0", 1, 0), "of two that lack as many the first"),
+        (2, (1, 0), ("p1", 2, 0), "the one that lacks most"),
+        (2, (0, 1), ("p0", 2, 0), "however many the other one has and needs together"),
+    ],
+)
+def test_of_pools_of_one_fabric_that_are_short_one_is_told_of(
+    copies: int, nodes: tuple[int, int], said: tuple[str, int, int], reason: str
+) -> None:
+    published = [
+        build.pool(name, number, devices) | {"attributes": {"modelplane.ai/fabric": {"string": "f"}}}
+        for name, number, devices in zip(("p0", "p1"), nodes, ([build.gpu()], [NIC]), strict=True)
+    ]
+    asked = gang("SameFabric") | {"copies": copies}
+    [rejection] = decide(World(ask(engines=[asked]), [one("a", pools=published)])).rejections.values()
+    assert (rejection.pool, rejection.needs, rejection.free) == said, reason
 
 
 def test_an_engine_of_one_member_is_never_said_to_be_split() -> None:
