@@ -24,7 +24,7 @@ from function.scheduler.device_accounting import (
     total,
 )
 from function.scheduler.worst_packing import Footprint, can_block
-from tests.accounting.packings import Gangs as Plain, Pod, Way, plain, strands, strands_one
+from tests.accounting.packings import Gangs as Plain, Pod, Way, can_close, plain, strands, strands_one
 from tests.support.nodes import ample, node
 from tests.support.scale import count
 
@@ -326,6 +326,63 @@ def test_pods_of_any_devices_of_several_entries() -> None:
         others = {Footprint(kind, kind): number - (kind == pod) for kind, number in pods.items()}
         assert not can_block(2, Footprint(pod, pod), others, (8, 8), ample())
     assert not strands_one(2, (8, 8), pods, 400_000)
+
+
+def ring(first: int) -> list[Pod]:
+    """Three pods of six kinds of which any two take both devices of one kind, from `first` on."""
+    pairs = itertools.combinations(range(first, first + 3), 2)
+    return [plain(*(int(kind in pair) for kind in range(6))) for pair in pairs]
+
+
+@pytest.mark.parametrize(
+    ("reason", "nodes", "pod", "others", "devices", "blocked"),
+    [
+        (
+            "a pod of two ways is blocked where both are",
+            1,
+            ((2, 0), (0, 2)),
+            [((3, 0),), ((0, 3),)],
+            (4, 4),
+            True,
+        ),
+        (
+            "and has a node where one of them is open",
+            1,
+            ((2, 0), (0, 2)),
+            [((3, 0),), ((0, 2),)],
+            (4, 4),
+            False,
+        ),
+        (
+            "two of three pods block a node, and the third is left",
+            1,
+            plain(*[1] * 6),
+            ring(0),
+            (2,) * 6,
+            True,
+        ),
+        ("two such rings block two", 2, plain(*[1] * 6), [*ring(0), *ring(3)], (2,) * 6, True),
+        (
+            "half of each pod would do for a third, but none is cut",
+            3,
+            plain(*[1] * 6),
+            [*ring(0), *ring(3)],
+            (2,) * 6,
+            False,
+        ),
+    ],
+)
+def test_how_many_nodes_others_block(
+    reason: str,
+    nodes: int,
+    pod: Pod,
+    others: list[Pod],
+    devices: Way,
+    blocked: bool,  # noqa: FBT001 - a table
+) -> None:
+    loads = Counter(Footprint(other, other) for other in others)
+    assert can_block(nodes, Footprint(pod, pod), loads, devices, ample()) == blocked, reason
+    assert can_close(nodes, pod, Counter(others), devices, 100_000) == blocked, "the table itself is wrong"
 
 
 def alone(device_class: str, number: int = 1, copies: int = 1) -> Gangs:

@@ -249,6 +249,13 @@ def without_status() -> World:
     return made
 
 
+def two_on_a() -> World:
+    """A Ready replica, and behind it one that is not, on a cluster that is not Ready."""
+    wanted = ask(2)
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=at == 0) for at in range(2)]
+    return World(wanted, clusters(a={"ready": False}), own_replicas, build.observed(*own_replicas))
+
+
 def nowhere() -> World:
     """A replica that was edited by hand: neither its spec nor its key names a cluster any more."""
     made = on_a()
@@ -512,14 +519,24 @@ KEPT = [
     ),
     Case(
         "so do inputs that are missing",
-        lambda: on_a(ask(match={"tier": "x"})).but(clusters=None),
+        lambda: on_a(ask(match={"tier": "x"})).but(replicas=None),
         {
             "ReplicasScheduled": (
                 False,
                 "InputsUnresolved",
-                "Waiting for required resources: cluster/a; everything running is kept",
+                "Waiting for required resources: own-replicas/my-model; everything running is kept",
             ),
         },
+    ),
+    Case(
+        "as many as are wanted are none beyond, however many a replacement may add",
+        lambda: on_a(ask(placement={"disruption": {"maxUnavailable": 0, "maxSurge": 1}})),
+        {"ReplicasScheduled": (True, "ReplicasCreated", ALL_PLACED)},
+    ),
+    Case(
+        "of two on a cluster that is not Ready one is Ready: the cluster is what is wrong with it",
+        two_on_a,
+        {"ReplicasReady": (False, "ClusterDegraded", "1 of 2 ready; cluster a is not Ready")},
     ),
     Case(
         "so does a fleet without clusters",

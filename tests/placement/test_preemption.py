@@ -86,6 +86,13 @@ AWAITED: list[tuple[str, list[Plain], list[Plain], Plain, list[str]]] = [
         ["1 on a waits for 1 replica that borrows to give way"],
     ),
     (
+        "two that are borrowed",
+        [waiting(CHAT, "a")],
+        arbitrating(*(named(old, class_name="") | {"quota": "a"} for old in OLD[:2]), a=4),
+        ON,
+        ["1 on a waits for 2 replicas that borrow to give way"],
+    ),
+    (
         "one that is Ready waits no more, whatever its label and its cluster say",
         [waiting(CHAT, "a") | {"status": {"conditions": [build.condition("Ready", status=True)]}}],
         arbitrating(named(OLD[0]), a=4),

@@ -408,7 +408,11 @@ def test_nothing_is_updated_while_something_is_undelivered(late: str) -> None:
         deployment(3, NEW, ONE), clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)
     ).but(**{late: None})
     assert set(images(run(made)).values()) == {OLD}
-    assert run(made).conditions["ReplicasUpdated"][1] == "InputsUnresolved"
+    assert run(made).conditions["ReplicasUpdated"] == (
+        False,
+        "InputsUnresolved",
+        "Unknown: the fleet has not been delivered",
+    )
     assert set(images(answer).values()) == {OLD, NEW}
 
 
@@ -435,6 +439,12 @@ SAYS = [
         "0 of 2 replicas updated; a/my-model-{a1}, b/my-model-{b0} do not run the template yet",
         "the last two, one of which runs another",
     ),
+    ([Seen("a", 1)], "0 of 1 replica updated; updating a/my-model-{a1}", "the only one: nobody waits for it"),
+    (
+        [Seen("a", 0), Seen("a", 1, NEW, ready=None)],
+        f"1 of 2 replicas updated; 1 waits{WITHIN} until a/my-model-{{a1}} is in service",
+        "one that says nothing itself",
+    ),
 ]
 
 
@@ -451,10 +461,20 @@ def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -
 PULLING = {"type": "Ready", "status": "False", "reason": "ModelStarting", "message": "pulling the image"}
 
 
-def test_what_a_replica_says_of_itself_is_quoted() -> None:
-    starting = Seen("a", 1, NEW, ready=False, more={"status": {"conditions": [PULLING]}})
+@pytest.mark.parametrize(
+    ("condition", "quoted"),
+    [
+        (PULLING, "ModelStarting: pulling the image"),
+        (PULLING | {"message": ""}, "ModelStarting"),
+        (PULLING | {"reason": None}, "pulling the image"),
+        (PULLING | {"message": "long " * 99}, f"ModelStarting: {'long ' * 28}long…"),
+    ],
+    ids=["reason and message", "a reason alone", "a message alone", "as much as leaves room for others"],
+)
+def test_what_a_replica_says_of_itself_is_quoted(condition: Plain, quoted: str) -> None:
+    starting = Seen("a", 1, NEW, ready=False, more={"status": {"conditions": [condition]}})
     answer = answered(deployment(3, NEW, ONE), [Seen("a", 0), starting, Seen("b", 0)])
-    assert "is in service (ModelStarting: pulling the image)" in answer.conditions["ReplicasUpdated"][2]
+    assert answer.conditions["ReplicasUpdated"][2].endswith(f"is in service ({quoted})")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from function.api.reasons import Reason, Rejection
+from function.scheduler.budget import OutOfSteps, TooManyCases
+from function.scheduler.ledger import NodeCapacity
 from tests.support import build
 from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
@@ -230,11 +232,20 @@ def test_a_verdict_in_whole(engines: list[Plain], pools: list[Plain], expected: 
     assert essence(rejection) == expected, reason
 
 
-def test_the_pool_whose_devices_come_to_a_later_selector_speaks_for_its_engine() -> None:
-    published = [build.pool("p0", 4, [NIC]), build.pool("p1", 4, [build.gpu(architecture="Ada")])]
+@pytest.mark.parametrize(
+    ("devices", "selector", "reason"),
+    [
+        (([NIC], [build.gpu(architecture="Ada")]), 1, "the one whose devices come to a later selector"),
+        (([], [NIC]), 0, "one that has devices, before one that has none to select"),
+    ],
+)
+def test_of_two_pools_without_a_match_the_nearer_speaks_for_its_engine(
+    devices: tuple[list[Plain], list[Plain]], selector: int, reason: str
+) -> None:
+    published = [build.pool(f"p{at}", 4, listed) for at, listed in enumerate(devices)]
     asked = single(build.request("gpu", 8, build.GPUS, build.HOPPER))
     [rejection] = decide(World(ask(engines=[asked]), [one("a", pools=published)])).rejections.values()
-    assert (rejection.pool, rejection.selector) == ("p1", 1)
+    assert (rejection.pool, rejection.selector) == ("p1", selector), reason
 
 
 def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
@@ -258,6 +269,33 @@ def test_an_engine_that_is_short_alone_is_told_of_below_a_budget_that_ran_out() 
     lack = short("z", "p0", 9, 1, 1)
     parts = [(*lack[:6], [lack])]
     assert essence(rejection) == ("SearchBudgetExceeded", "", "", "", "x + y + z", NONE, parts)
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (TooManyCases("more ways than are told apart"), "more ways than are told apart"),
+        (OutOfSteps(), "7 steps"),
+    ],
+    ids=["a look with too many cases says so", "a budget that ran out says what it was"],
+)
+def test_a_pool_that_was_not_looked_at_to_the_end_is_doubt(
+    ended: OutOfSteps, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shortage(*_: object) -> None:
+        raise ended
+
+    monkeypatch.setattr(NodeCapacity, "shortage", shortage)
+    made = World(ask(), [one("a", pools=[build.pool("p0", 0)])], input={"searchBudget": 7})
+    [rejection] = decide(made).rejections.values()
+    leaf = Rejection(Reason.SearchBudgetExceeded, detail=said, pool="p0", engine="main")
+    assert rejection.leaves == (leaf,)
+
+
+def test_a_member_may_fit_several_pools_and_another_member_none_of_them() -> None:
+    published = [build.pool("p0", 4), build.pool("p1", 4), build.pool("p2", 4, [NIC])]
+    [rejection] = decide(World(ask(engines=[gang()]), [one("a", pools=published)])).rejections.values()
+    assert rejection.detail == "Leader fits p0 or p1, Worker fits p2"
 
 
 def test_every_engine_on_every_pool_is_told_in_order() -> None:

@@ -153,7 +153,7 @@ def _outside(decision: Decision) -> Iterator[str]:
     ]
     hosts = Counter(kept.own_replica.cluster for kept in decision.kept if not kept.mismatch)
     named = []
-    for name, number in sorted(hosts.items()) if gates else ():
+    for name, number in sorted(hosts.items()):
         cluster = inputs.fleet.clusters.get(name)
         rejections = (gate.reject(cluster) for gate in gates) if cluster else ()
         rejection = next(filter(None, rejections), None)
@@ -415,9 +415,7 @@ def degraded_clusters(decision: Decision, routable: Collection[str]) -> tuple[De
         if fault:
             before = degraded.get(own_replica.cluster)
             ready = own_replica.replica.ready is True or (before is not None and before.holds_ready)
-            degraded[own_replica.cluster] = DegradedCluster(
-                own_replica.cluster, before.fault if before else fault, ready
-            )
+            degraded[own_replica.cluster] = DegradedCluster(own_replica.cluster, fault, ready)
     return tuple(degraded[name] for name in sorted(degraded))
 
 
