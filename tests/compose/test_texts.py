@@ -25,6 +25,7 @@ EIGHT = build.member(devices=[build.request("gpu", 8)])
 TYPO = "engines[0].members[0].nodeSelector.devices[0].selectors[0]: 1:10: Syntax error: the expression ends"
 NOTHING_PLACED: Said = (False, "NoReplicasScheduled", "No replica is placed")
 DRAIN = build.taint("maintenance", "NoExecute")
+NEVER = "; more than any of them has"
 FULL = "0/1 clusters can host another: 1 insufficient nodes (nearest: a/p0"
 
 
@@ -175,7 +176,7 @@ CASES = [
                 False,
                 "MinReplicasNotMet",
                 (
-                    f"Scheduled 0 of 4 replicas; {FULL} needs 1, 0 free of 0); minReplicas is 3,"
+                    f"Scheduled 0 of 4 replicas; {FULL} needs 1, 0 free of 0{NEVER}); minReplicas is 3,"
                     " no place was found for more, so nothing new is placed"
                 ),
             ),
@@ -205,7 +206,7 @@ CASES = [
                 "ReplacementBlocked",
                 (
                     "1 replica needs replacement and none has a place, so they keep running as they are:"
-                    f" a/my-model-4718f: the engines changed shape; {FULL} needs 9, 3 free of 4)"
+                    f" a/my-model-4718f: the engines changed shape; {FULL} needs 9, 3 free of 4{NEVER})"
                 ),
             ),
             "ReplicasReady": (True, "AllReplicasReady", "1 of 1 ready"),
@@ -221,7 +222,7 @@ CASES = [
                 (
                     "2 replicas need replacement and none has a place, so they keep running as they are:"
                     " a/my-model-4718f: it needs more nodes than its pool has free (pool p0 needs 8 more);"
-                    f" {FULL} needs 9, 2 free of 4)"
+                    f" {FULL} needs 9, 2 free of 4{NEVER})"
                 ),
             ),
         },
@@ -591,6 +592,27 @@ def test_degraded_clusters_are_named_once_and_at_most_three() -> None:
             " c does not say whether it is Ready and 1 more"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "small", "large", "said"),
+    [
+        ("whoever waits gets it when others leave", 4, 8, False),
+        ("no cluster has as many, however idle", 4, 7, True),
+    ],
+)
+def test_a_wish_that_no_cluster_could_meet_is_told_from_one_that_waits(
+    reason: str, small: int, large: int, *, said: bool
+) -> None:
+    """The nearest is the small and idle one, where it fits never."""
+    other = build.deployment("other", engines=[build.engine(copies=large)])
+    taken = build.replica(other, "large", 0, pools="p0")
+    fleet = [*clusters(small=small), *clusters(large=large)]
+    message = run(World(ask(1, engines=[build.engine(copies=8)]), fleet, [taken])).conditions[
+        "ReplicasScheduled"
+    ][2]
+    assert f"2 insufficient nodes (nearest: small/p0 needs 8, {small} free of {small}" in message, reason
+    assert (NEVER in message) is said, reason
 
 
 def saying(replica: Plain, **conditions: tuple[str, str, str]) -> Plain:

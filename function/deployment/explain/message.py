@@ -20,7 +20,7 @@ characters, and ties go by name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from function.api.cache import Readiness
 from function.api.reasons import Reason, Rejection
@@ -154,11 +154,17 @@ def histogram(rejections: Mapping[str, Rejection]) -> dict[Reason, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[0].depth))
 
 
-def _nearest(rejections: Iterable[tuple[str, Rejection]]) -> str:
-    """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`."""
+def _nearest(rejections: Sequence[tuple[str, Rejection]]) -> str:
+    """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`.
+
+    Where no pool has as many at all, nothing is gained by waiting for others to leave, which is said.
+    """
     name, best = min(rejections, key=lambda item: (item[1].missing, item[0]))
     free = max(0, best.free or 0)
-    return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {_usable(best)}"
+    pools = [leaf for _, rejection in rejections for leaf in rejection.leaves if leaf.reason is best.reason]
+    never = all((pool.needs or 0) > (pool.total or 0) for pool in pools)
+    more = "; more than any of them has" if never else ""
+    return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {_usable(best)}{more}"
 
 
 def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) -> str:
