@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, TypeAlias
 from function.api.model import mapping, mappings, number, string
 from function.api.names import POOL_LABEL
 from function.api.taints import Taint, read_taints
+from function.api.text import listed
 from function.boundary import JsonObject
 from function.cel import CompileError, Subject, bind_device, compile_device
 from function.cel.library.quantity import quantity
@@ -233,16 +234,14 @@ def _pool(
         findings |= set(_taints_missing(name, entry, published))
     off = [node for node in members if node in cordoned]
     if off:
-        findings.add(
-            Drift(name, "NodesCordoned", f"{len(off)} of {len(members)} nodes: {', '.join(off[:3])}")
-        )
+        findings.add(Drift(name, "NodesCordoned", f"{len(off)} of {len(members)} nodes: {listed(off, 3)}"))
     # What is published of a pool that scales is the most it grows to: fewer are no drift.
     least = number(declared.get("nodeCount"), most)
     if members and len(members) < least:
         findings.add(Drift(name, "NodesShort", f"{len(members)} of {least} nodes carry its label"))
     if most and not members and strangers:
-        first = ", ".join(strangers[:3])
-        findings.add(Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}"))
+        where = listed(strangers, 3)
+        findings.add(Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {where}"))
     whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
     return PoolDrift(name, most, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
 

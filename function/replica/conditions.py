@@ -245,7 +245,7 @@ def _ready(
         return unmet(READY, "PickerStarting", text)
     # What a gateway does not say yet passes: some report on no route at all.
     rejections = (
-        text
+        f"{route.identity}: {text}"
         for key, route in observed.items()
         if names.what_of(key) == names.ROUTE
         for text in gateway_api.rejections(route.remote_status)

@@ -88,7 +88,13 @@ CREATED = {**before("True", "ReplicasCreated", "Scheduled 1 of 1 replica")}
     [
         (
             [CREATED, CACHE_THERE],
-            (("WARNING", "ModelCacheNotFound", "ModelCache weights does not exist; nothing new is placed"),),
+            (
+                (
+                    "WARNING",
+                    "ModelCacheNotFound",
+                    "ModelCache ml-team/weights does not exist; nothing new is placed",
+                ),
+            ),
             "a cache that was there is gone",
         ),
         ([CREATED, NO_CACHE], (), "it is still not there"),

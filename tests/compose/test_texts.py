@@ -69,12 +69,12 @@ CASES = [
             "ModelCacheResolved": (
                 False,
                 "ModelCacheNotFound",
-                "ModelCache weights does not exist; nothing new is placed",
+                "ModelCache ml-team/weights does not exist; nothing new is placed",
             ),
             "ReplicasScheduled": (
                 False,
                 "InsufficientCapacity",
-                "Scheduled 0 of 1 replica; nothing new is placed until ModelCache weights exists",
+                "Scheduled 0 of 1 replica; nothing new is placed until ModelCache ml-team/weights exists",
             ),
             "ReplicasReady": NOTHING_PLACED,
         },
@@ -83,7 +83,7 @@ CASES = [
         "a cache that is not delivered yet",
         lambda: World(ask(cache="weights"), clusters(a=4), cache=None),
         {
-            "ModelCacheResolved": (False, "ModelCacheUnresolved", "Waiting for ModelCache weights"),
+            "ModelCacheResolved": (False, "ModelCacheUnresolved", "Waiting for ModelCache ml-team/weights"),
             "ReplicasScheduled": (
                 False,
                 "InputsUnresolved",
@@ -403,7 +403,7 @@ KEPT = [
             "ModelCacheResolved": (
                 False,
                 "ModelCacheNotFound",
-                "ModelCache weights does not exist; nothing new is placed",
+                "ModelCache ml-team/weights does not exist; nothing new is placed",
             ),
             "ReplicasScheduled": (
                 True,
@@ -439,7 +439,10 @@ KEPT = [
             "ModelCacheResolved": (
                 False,
                 "ModelCacheUnresolved",
-                "ModelCache weights cannot be read: spec.clusterSelector: expected a map, found a number",
+                (
+                    "ModelCache ml-team/weights cannot be read:"
+                    " spec.clusterSelector: expected a map, found a number"
+                ),
             ),
         },
     ),

@@ -268,6 +268,14 @@ def test_a_label_that_no_cluster_carries(labels: dict[str, str], message: str) -
     assert findings(made, here(labels=labels)) == [("UnknownLabel", message)]
 
 
+def test_values_beyond_those_that_are_named_are_counted() -> None:
+    fleet = [build.cluster(f"c{at}", [build.pool("p", 1)], labels={"tier": f"t{at}"}) for at in range(7)]
+    said = findings(wants(build.request(), match={"tier": "prod"}), *fleet)
+    assert said == [
+        ("UnknownLabel", "no cluster has tier=prod; its values are t0, t1, t2, t3, t4 and 2 more")
+    ]
+
+
 def test_busy_is_not_never() -> None:
     """A fleet that is full, tainted or not ready is no matter of lint."""
     full = here(build.pool("p", 0), taints=[build.taint("x")], ready=False)

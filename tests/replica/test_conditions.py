@@ -200,7 +200,8 @@ def test_a_replica_whose_route_is_refused_is_not_ready(change: Callable[[Plain],
 def test_a_message_is_one_line_of_what_the_gateway_says() -> None:
     observed = applied(run(SCENE))
     refused(observed)
-    assert run(SCENE.but(observed=observed)).conditions["ModelReady"][2] == "no listener takes it"
+    message = run(SCENE.but(observed=observed)).conditions["ModelReady"][2]
+    assert message == "HTTPRoute default/my-model-5ab63: no listener takes it"
 
 
 @pytest.mark.parametrize("stage", ["nothing", "created", "started"])

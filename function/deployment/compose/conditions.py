@@ -513,7 +513,7 @@ def _obstacle(decision: Decision) -> str:
     """Why nothing was looked for, when no cluster was to blame."""
     fleet, name = decision.inputs.fleet, decision.inputs.deployment.cache
     if fleet.cache_resolution is Resolution.ABSENT:
-        return f"nothing new is placed until ModelCache {name} exists"
+        return f"nothing new is placed until ModelCache {decision.inputs.deployment.namespace}/{name} exists"
     return "nothing new is placed until every input is known"
 
 
@@ -667,9 +667,9 @@ def conditions(
 
     `requested` are the optional ones that are returned.
     """
-    fleet = decision.inputs.fleet
+    fleet, of = decision.inputs.fleet, decision.inputs.deployment
     stated = (
-        cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
+        cache_resolved(f"{of.namespace}/{of.cache}", fleet.cache_resolution, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
         replicas_updated(decision) if UPDATED in requested else None,

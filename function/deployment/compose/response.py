@@ -134,7 +134,7 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
     state, _, cache_fault = read_cache(request, cache, namespace)
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
     reason = "InvalidInput" if fatal else "InputsUnresolved"
-    cache_resolved = conditions.cache_resolved(cache, state, cache_fault)
+    cache_resolved = conditions.cache_resolved(f"{namespace}/{cache}", state, cache_fault)
     stated = (
         *((cache_resolved,) if cache_resolved is not None else ()),
         Condition(SCHEDULED, status=False, reason=reason, message=text),

@@ -27,6 +27,7 @@ from itertools import chain
 from function import cel
 from function.api import Device
 from function.api.deployment import RequestReference
+from function.api.text import listed
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import Quantity, is_quantity, quantity
@@ -341,8 +342,8 @@ def _values(about: Catalogue, selectors: list[cel.Selector]) -> Iterator[str]:
             continue
         values = {cel.published(device.subject, compared.reference) for device in about.devices} - {None}
         if values and compared.literal not in values:
-            listed = ", ".join(sorted(f'"{value}"' for value in values)[:VALUES])
-            yield f'{compared.reference.id} is {listed}, not "{compared.literal}"'
+            published = listed(sorted(f'"{value}"' for value in values), VALUES)
+            yield f'{compared.reference.id} is {published}, not "{compared.literal}"'
 
 
 def _count(reference: RequestReference, nodes: list[list[Device]]) -> Iterator[Unmet]:
@@ -447,7 +448,7 @@ def _driver(catalogue: Catalogue, path: str, comparison: cel.Comparison) -> Iter
     name = comparison.literal
     if comparison.operator == "==" and name not in catalogue.drivers:
         text = f'no device of the fleet has the driver "{name}"'
-        drivers = f"{text}; its drivers are {', '.join(sorted(catalogue.drivers)[:DRIVERS])}"
+        drivers = f"{text}; its drivers are {listed(sorted(catalogue.drivers), DRIVERS)}"
         like = catalogue.driver_like(name)
         yield Unmet(path, "UnknownDriver", _with_nearest(text, like) if like else drivers)
 
@@ -497,8 +498,8 @@ def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
         if not values:
             yield _no_label(inputs, path, key)
         elif value not in values:
-            listed = ", ".join(sorted(values)[:5])
-            yield Unmet(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {listed}")
+            text = f"no cluster has {key}={value}; its values are {listed(sorted(values), VALUES)}"
+            yield Unmet(path, "UnknownLabel", text)
     for number, spread in enumerate(inputs.policy.topology_spread or ()):
         if not any(spread.topology_key in cluster.labels for cluster in clusters):
             yield _no_label(inputs, f"placement.topologySpread[{number}].topologyKey", spread.topology_key)
