@@ -26,6 +26,7 @@ LONG = pytest.mark.skipif(
     version() == SHIPPED and "FAULTS" not in os.environ,
     reason="faults take ten minutes: on the newest Crossplane, and with FAULTS=1 on any",
 )
+ASKED = pytest.mark.skipif("FAULTS" not in os.environ, reason="two minutes more: with FAULTS=1")
 
 
 def process_of(living: ControlPlane, name: str) -> int:
@@ -100,7 +101,17 @@ class Relay(threading.Thread):
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.server = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
         self._open: set[socket.socket] = set()
-        self._is_away = threading.Event()
+        self._is_away, self._answers = threading.Event(), threading.Event()
+        self._answers.set()
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """Take connections and whatever is sent, and carry it only afterwards."""
+        self._answers.clear()
+        try:
+            yield
+        finally:
+            self._answers.set()
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -136,6 +147,7 @@ class Relay(threading.Thread):
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
+                self._answers.wait()
                 target.sendall(data)
         for end in (source, target):
             self._open.discard(end)
