@@ -201,8 +201,7 @@ def _bundles(
                 continue
             both = (*taken[:at], taken[at] + 1, *taken[at + 1 :])
             if not _blocks(more, pod, devices):
-                if not add(number, more, both, (*ways, way)):
-                    return False
+                add(number, more, both, (*ways, way))
             elif not any(_blocks(tuple(map(int.__sub__, more, one)), pod, devices) for one in set(ways)):
                 listed.add(both)
             if steps <= 0 or len(listed) > MAX_LISTED:

@@ -11,7 +11,7 @@ import pytest
 
 from function.api.replica import StampedRequest
 from function.scheduler import worst_packing
-from function.scheduler.budget import TooManyCases
+from function.scheduler.budget import Budget, TooManyCases
 from function.scheduler.device_accounting import (
     Claim,
     DeviceCapacity,
@@ -370,6 +370,38 @@ def ring(first: int) -> list[Pod]:
             (2,) * 6,
             False,
         ),
+        (
+            "34 pods block a node with the one of the other size alone",
+            1,
+            plain(2, 2),
+            [plain(2, 2), *[plain(1, 4)] * 34],
+            (10, 10),
+            True,
+        ),
+        (
+            "so they block no second one",
+            2,
+            plain(2, 2),
+            [plain(2, 2), *[plain(1, 4)] * 34],
+            (10, 10),
+            False,
+        ),
+        (
+            "large pods block a node with a small one each",
+            5,
+            plain(7),
+            [plain(7), *[plain(6)] * 4, *[plain(18)] * 36],
+            (28,),
+            True,
+        ),
+        (
+            "and no more nodes than there are small ones",
+            6,
+            plain(7),
+            [plain(7), *[plain(6)] * 4, *[plain(18)] * 36],
+            (28,),
+            False,
+        ),
     ],
 )
 def test_how_many_nodes_others_block(
@@ -383,6 +415,15 @@ def test_how_many_nodes_others_block(
     loads = Counter(Footprint(other, other) for other in others)
     assert can_block(nodes, Footprint(pod, pod), loads, devices, ample()) == blocked, reason
     assert can_close(nodes, pod, Counter(others), devices, 100_000) == blocked, "the table itself is wrong"
+
+
+def test_with_a_few_steps_more_or_less_the_same_list_is_remembered() -> None:
+    """A pool is looked at again and again while the budget goes down."""
+    pod, others = plain(*[1] * 6), {Footprint(other, other): 1 for other in ring(0)}
+    worst_packing._bundles.cache_clear()
+    for steps in (4, 3):
+        assert can_block(1, Footprint(pod, pod), others, (2,) * 6, Budget(steps))
+    assert worst_packing._bundles.cache_info().hits == 1
 
 
 def alone(device_class: str, number: int = 1, copies: int = 1) -> Gangs:

@@ -533,6 +533,11 @@ KEPT = [
         },
     ),
     Case(
+        "a cluster that is gone is not asked whether it would take a new one",
+        lambda: on_a(ask(match={"tier": "x"})).but(clusters=()),
+        {"ReplicasReady": (False, "ClusterDegraded", "0 of 1 ready; cluster a is not in the fleet")},
+    ),
+    Case(
         "as many as are wanted are none beyond, however many a replacement may add",
         lambda: on_a(ask(placement={"disruption": {"maxUnavailable": 0, "maxSurge": 1}})),
         {"ReplicasScheduled": (True, "ReplicasCreated", ALL_PLACED)},

@@ -120,5 +120,7 @@ def test_waiting_for_a_node_to_be_added_is_no_shortage() -> None:
     suspect = build.composed_name("my-model", "east", 1)
     text = f"east/h100 has 2 of 4 nodes yet and holds more; {suspect} may wait for nodes to be added"
     assert f"NodesToCome: {text}" in scheduled(answer)
+    lost = scheduled(run(world(4, {"nodes": 3, "toCome": 1, "awaiting": True})))
+    assert "east/h100 has 2 of 4 nodes yet" in lost, "nor are nodes there that are lost"
     (placed,) = run(world(3, {"nodes": 4, "toCome": 2})).decision.placed
     assert because_phrase(placed).endswith("; waits for nodes to be added")
