@@ -40,7 +40,7 @@ _APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.R
 """Objects that workloads need besides themselves."""
 _BESIDE = {*_APPLIED, names.BUDGET}
 """Objects that are applied beside the workloads."""
-WORDS = 200
+WORDS = 320
 """Characters of a refusal that stands beside what else there is to say."""
 
 

@@ -677,6 +677,11 @@ NOT_APPLIED = ("True", "Accepted", "Not applied: Secret b (denied)")
             "1 of 1 ready; replicas say: a/0 (Accepted: Not applied: Secret b (denied))",
         ),
         (
+            "one that has the message for itself is quoted as far as it goes",
+            [{"ModelReady": ("False", "FailedCreate", "x" * 380)}],
+            f"0 of 1 ready; replicas say: a/0 (FailedCreate: {'x' * 380})",
+        ),
+        (
             "a message that is long is cut, the names and how many more are not",
             [{"ModelReady": VERBOSE}] * 5,
             f"0 of 5 ready; replicas say: a/0 ({CUT}), a/1 ({CUT}), a/2 ({CUT}) and 2 more",

@@ -232,7 +232,7 @@ def noted(decision: Decision, text: str) -> str:
 
 UPDATED = "ReplicasUpdated"
 WORDS = 160
-"""Characters of what a replica says itself."""
+"""Characters of what a replica says itself, where more is said beside it."""
 LEAST_WORDS = 40
 """Characters of it beside a long name: the reason, at least."""
 REMARKS_FRAME = 48
@@ -330,7 +330,7 @@ def own_words(kept: Kept) -> str:
     """Return a replica's own explanation of why it is not in service: `ModelStarting: pulling the image`."""
     reports = _reports(kept)
     false = (reports[kind] for kind in ("ModelUpdated", *_TELLING) if kind in reports)
-    return _words(next((report for report in false if report.status == "False"), MISSING))
+    return one_line(_words(next((report for report in false if report.status == "False"), MISSING)), WORDS)
 
 
 def _reports(kept: Kept) -> dict[str, Before]:
@@ -345,7 +345,7 @@ def _reports(kept: Kept) -> dict[str, Before]:
 
 def _words(report: Before) -> str:
     """`ModelStarting: pulling the image`."""
-    return one_line(": ".join(filter(None, (report.reason, report.message))), WORDS)
+    return ": ".join(filter(None, (report.reason, report.message)))
 
 
 def _remarks(decision: Decision, room: int) -> str:
