@@ -54,8 +54,8 @@ class BadInput(Exception):
 
 
 def closest(name: str, existing: Iterable[str]) -> str:
-    """Name what there is, for a message about what there is not."""
-    names = sorted(existing)
+    """Name what there is, for a message about what there is not; what has the name in it comes first."""
+    names = sorted(existing, key=lambda text: (name.casefold() not in text.casefold(), text))
     near = nearest(name, names)
     if near:
         return f"did you mean {' or '.join(near)}?"

@@ -218,6 +218,20 @@ DEPLOYMENTS = click.option(
 )
 
 
+def _no_file(_: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse a file where a name stands first: the control plane would be asked for it."""
+    if value.endswith((".yaml", ".yml", ".json")) and Path(value).is_file():
+        raise click.BadParameter(
+            f"{value} is a file; the name of a deployment comes before it", param=parameter
+        )
+    return value
+
+
+DEPLOYMENT = click.argument(
+    "deployment", shell_complete=Names("ModelDeployment", also="ModelAdapter"), callback=_no_file
+)
+
+
 class Command(click.Command):
     """A command that ends with a clear line and exit code 1 when the files cannot be read."""
 

@@ -271,3 +271,26 @@ def test_a_model_of_absurd_size_is_refused(tmp_path: Path) -> None:
     ran = run("size", path)
     assert ran.code == 1
     assert "num_hidden_layers: expected at most 10000, found 100000000000000000000" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "reason"),
+    [
+        (("chat.yaml",), "name a command before the files: main plan chat.yaml", "no verb"),
+        (("why", "chat.yaml"), "chat.yaml is a file; the name of a deployment comes before it", "no name"),
+        (("history", "chat.yaml"), "chat.yaml is a file", "no name"),
+        (("plan", "chat.yam"), "chat.yam: no such file or directory; did you mean chat.yaml?", "a slip"),
+        (("plan", "none/chat.yaml"), "none/chat.yaml: no such file or directory\n", "no folder to look in"),
+        (("lint", "https://x.io/a.yaml"), "pipe it in: curl -L https://x.io/a.yaml |", "as kubectl takes it"),
+        (("size", "a.json"), "a.json: cannot be read: No such file or directory", "no file"),
+        (("size", "llama"), "there is Llama-3.1-405B-Instruct, Llama-3.1-70B", "what has it in its name"),
+    ],
+)
+def test_what_is_missing_on_a_command_line_is_named(
+    words: tuple[str, ...], expected: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "chat.yaml", FLEET)
+    ran = run(*words)
+    assert ran.code == 1
+    assert expected in ran.err, reason

@@ -24,7 +24,7 @@ from function.api.model import conditions_of, mapping, mappings, string
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.live import EVENTS
-from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
+from function.cli.options import DEPLOYMENT, OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, note
 from function.cli.worlds.inputs import Origin, Source, gather, title_of
 from function.recording import NoRecording, loaded, readable
@@ -40,7 +40,7 @@ PARTS = {"ModelDeployment": "ModelReplica", "ModelAdapter": PLACEMENT_KIND}
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=Names("ModelDeployment", also="ModelAdapter"))
+@DEPLOYMENT
 @reads_fleet
 @click.option(
     "--recordings",

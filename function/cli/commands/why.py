@@ -16,7 +16,7 @@ from rich.tree import Tree
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
-from function.cli.options import Command, Names, end, output_option, reads_fleet
+from function.cli.options import DEPLOYMENT, Command, end, output_option, reads_fleet
 from function.cli.render.table import show_amiss, show_condition, show_why_adapter
 from function.cli.render.workloads import below, show_below
 from function.cli.text import Screen, answered, complain, console, emit, escape
@@ -228,7 +228,7 @@ def _check(forecast: Forecast, view: View, where: str) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=Names("ModelDeployment", also="ModelAdapter"))
+@DEPLOYMENT
 @reads_fleet
 @click.option("--cluster", metavar="NAME", help="Only this cluster: why not there?")
 @click.option("--pool", metavar="NAME", help="Only node pools of this name.")

@@ -146,7 +146,9 @@ def _from_file(path: Path) -> SizedModel:
     """
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
     except ValueError as error:  # A number of more digits than Python reads, too.
         raise BadInput(f"{path}: is not JSON: {error}") from None

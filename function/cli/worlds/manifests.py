@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.admission import REQUIRED, RULE, SELECTOR, FieldPath, Finding
 from function.cli.admission.kinds import check, head
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import BadInput, nearest
 from function.cli.text import counted, listed, note, track
 from function.cli.worlds.manifest import SNAPSHOT, Contradiction, Issue, Manifest, Manifests, Position, map_at
 from function.cli.worlds.parsing import parse_documents
@@ -135,7 +135,7 @@ def texts(paths: Iterable[str], undecoded: list[BadInput] | None = None) -> Iter
             continue
         given = Path(path)
         if not given.exists():
-            raise BadInput(f"{path}: no such file or directory")
+            raise BadInput(_missing(path, given))
         files = _below(given) if given.is_dir() else [given]
         if not files:
             note(f"{path}: has no file that ends in {', '.join(sorted(SUFFIXES))}")
@@ -155,6 +155,17 @@ def texts(paths: Iterable[str], undecoded: list[BadInput] | None = None) -> Iter
         if foreign:
             what = f"{counted(len(foreign), 'file')} without a Kubernetes object ({listed(foreign)})"
             note(f"{path}: left out {what}")
+
+
+def _missing(path: str, given: Path) -> str:
+    """Say that there is no such file, and what was probably meant."""
+    if "://" in path:
+        return f"{path}: files are read, no addresses; pipe it in: curl -L {path} | fleet-scheduler plan -"
+    folder = given.parent
+    listed_there = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK) else ()
+    near = nearest(given.name, (file.name for file in listed_there), cutoff=0.8)
+    meant = f"; did you mean {' or '.join(str(folder / name) for name in near)}?" if near else ""
+    return f"{path}: no such file or directory{meant}"
 
 
 def _below(path: Path) -> list[Path]:
