@@ -310,7 +310,7 @@ class WorkloadConfig(StepInput):
     watch: Flag = False
     """Whether the provider watches workloads instead of polling them."""
     secrets: Literal["Mirror"] | None = None
-    images: Images = Images()
+    images: Images = Images.model_construct()
     """Where clusters pull what stands beside engines, for those that reach no public registry."""
     diagnose: Literal["Pods"] | None = None
     status: Literal["Engines"] | None = None
