@@ -39,7 +39,7 @@ from function import boundary
 from function.api.model import mapping
 from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
-from function.boundary import Condition, Desired, Document, Plain, Request, Requirement, text_at
+from function.boundary import Condition, Desired, Document, Plain, Request, Requirement, Shape, text_at
 from function.objects import KIND as OBJECT_KIND, NOTE, ObservedObject, identity_of
 
 INTERNAL_ERROR_TEXT = (
@@ -56,6 +56,12 @@ _SUCCESSOR = re.compile(rf"(?<=.)\.[0-9a-f]{{{KEY_DIGEST}}}\Z", re.ASCII)
 """What `key_of` adds to a key. Names that keys are made of may have dots too."""
 _MANAGED_PREFIX = "crossplane.io/"
 _MANAGED_SPEC = "crossplane"
+_APPLIED: Shape = {
+    "*": None,
+    "metadata": {"namespace": None, "name": None, "labels": None, "annotations": None},
+    "status": {},
+}
+"""What is read of an object that stays: nobody applies a status, mostly a copy of what a cluster has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,7 @@ def as_observed(
     An object of another kind under a key of ours stays what it is. `fields` hold what we apply.
     """
     try:
-        plain = document.plain()
+        plain = document.project(_APPLIED)
     except ValueError:
         plain = {}
     stated = mapping(plain.get("metadata"))

@@ -21,6 +21,9 @@ from function.fail_static import (
     until_edited,
 )
 from function.objects import NOTE, composed_object, identity_of, observing_collection, read_object
+from function.wire import write
+from function.wire.fast.read import MAX_DEPTH
+from function.wire.request import WireDocument
 
 MANIFEST = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "m", "namespace": "ns"}}
 OBJECT = composed_object(MANIFEST, "here")
@@ -212,3 +215,16 @@ def test_an_error_of_our_own_is_said_by_every_condition(*, delivered: bool) -> N
         for kind in ("A", "B")
     )
     assert error.undelivered is (not delivered)
+
+
+def test_what_stays_is_read_without_its_status() -> None:
+    """A call in doubt reads every Object, and most of one is the copy in its status."""
+    deep: dict[str, Any] = {}
+    for _ in range(MAX_DEPTH):
+        deep = {"manifest": deep}
+    metadata = {"name": "m", "namespace": "ns", "labels": {"a": "b"}, "annotations": {NOTE: "noted"}}
+    content = write.struct({**OBJECT, "metadata": metadata, "status": deep})
+    kept = as_observed(WireDocument(content), kind="Object", namespace="ns")
+    assert (kept["spec"], kept["metadata"]) == (OBJECT["spec"], metadata)
+    other = as_observed(WireDocument(content), kind="Another", namespace="ns")
+    assert (other["spec"], "status" in other) == (OBJECT["spec"], False)
