@@ -19,6 +19,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from function.api.names import PAUSED_ANNOTATION
@@ -47,6 +48,8 @@ CALM, STILL = 300.0, 120.0
 """Seconds until all is as it must be, and how long nothing has changed then."""
 QUEUES = ((0.0, 0.5), (0.0, 5.0), (1.0, 50.0))
 """How late answers are applied, in seconds."""
+AGAIN, ANSWERS = 0.1, 1_000
+"""How often, of 1, a request that was answered is asked again, and how many answers are remembered."""
 WINDOW = 60.0
 """Seconds in which a reason may have held: the longest queue, and what Crossplane takes besides."""
 GOOD, BAD = ("vllm:1", "vllm:2", "vllm:3"), "vllm:broken"
@@ -100,6 +103,8 @@ class Day:
         ]
         self.calls = random.Random(f"calls {self.seed}")
         self.copies = [fresh_copy().answer for _ in range(self.calls.choice((1, 2, 2, 3)))]
+        self.again = random.Random(f"again {self.seed}")
+        self.answers: dict[bytes, bytes] = {}
         self.plane = ControlPlane(
             shipped(self.OURS, self.ask, self.inputs()),
             draw.choice(VERSIONS),
@@ -127,10 +132,25 @@ class Day:
         return HAPPENINGS
 
     def ask(self, content: bytes) -> bytes:
-        """Ask one of the copies of the function, as a Service does. Raises Away."""
+        """Ask one of the copies of the function, as a Service does. Raises Away.
+
+        Equal requests have equal answers, so most that were answered before are not asked again, and the
+        others may not be answered otherwise by what a copy remembers by then.
+        """
         if self.plane.now < self.away:
             raise Away
-        return self.calls.choice(self.copies)(content)
+        copy, digest = self.calls.choice(self.copies), sha256(content).digest()
+        before = self.answers.pop(digest, None)
+        if before is None or self.again.random() < AGAIN:
+            answer = copy(content)
+            if before not in (None, answer):
+                self.complain("one request has two answers")
+        else:
+            answer = before
+        self.answers[digest] = answer
+        if len(self.answers) > ANSWERS:
+            self.answers.pop(next(iter(self.answers)))
+        return answer
 
     def hear(self, name: Name, answer: Answer) -> None:
         """Complain of an error of our own."""
@@ -264,8 +284,8 @@ class Day:
         """Return the objects of a kind that nobody deleted."""
         return {
             name: plain
-            for name, plain in self.plane.objects.items()
-            if name.kind == kind and "deletionTimestamp" not in plain["metadata"]
+            for name, plain in self.plane.objects.of_kind(kind).items()
+            if "deletionTimestamp" not in plain["metadata"]
         }
 
     def look(self) -> None:

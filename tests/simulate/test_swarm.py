@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 
 import pytest
 
@@ -31,14 +32,14 @@ def test_whole_days_keep_them_down_to_the_pods(number: int) -> None:
 
 DIGEST = """
 import hashlib, json
-from tests.simulate.swarm import Day
-rows = json.dumps(Day(2).live().rows, sort_keys=True)
+from tests.simulate.whole import WholeDay
+rows = json.dumps(WholeDay(2).live().rows, sort_keys=True)
 print(hashlib.sha256(rows.encode()).hexdigest())
 """
 
 
 def test_a_day_is_the_same_for_the_same_seed_in_any_process() -> None:
-    digests = printed_under(("1", "2"), DIGEST)
+    digests = printed_under(("1", "3"), DIGEST)
     assert len(digests) == 1
 
 
@@ -63,3 +64,13 @@ def test_what_breaks_a_day_is_made_short(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(swarm, "broken", broken)
     assert swarm.shrunk(1) == "[2, 5]"
+
+
+def test_a_copy_that_answers_otherwise_than_before_is_complained_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swarm, "AGAIN", 1.0)
+    day, numbers = Day(1), count()
+    day.copies = [lambda _: str(next(numbers)).encode()]
+    assert day.ask(b"a request") == b"0"
+    assert (day.ask(b"another"), day.complaints) == (b"1", [])
+    day.ask(b"a request")
+    assert day.complaints == ["at 0 s: one request has two answers"]

@@ -269,7 +269,7 @@ class WholeDay(Day):
             self._address(name)
         if self.caching:
             self.stage(self.staged)
-        for name in self.standing("ModelAdapter").keys() - self.adapters.keys():
+        for name in sorted(self.standing("ModelAdapter").keys() - self.adapters.keys()):
             self.plane.delete(name, by_hand=True)
         for name, spec in self.adapters.items():
             if "deletionTimestamp" not in self.plane.objects.get(name, {"metadata": {}})["metadata"]:
@@ -326,8 +326,10 @@ class WholeDay(Day):
         """Let everybody act once, or not."""
         for name in sorted(self.doomed):
             self._withdraw(name)
-        for name, plain in sorted(self.plane.objects.items()):
-            if name.kind in MANAGED and not self._late(self.is_late[0]):
+        for name, plain in [
+            item for kind in MANAGED for item in sorted(self.plane.objects.of_kind(kind).items())
+        ]:
+            if not self._late(self.is_late[0]):
                 self._carry(name, plain)
         for where, cluster in sorted(self.remote.items()):
             sleeps = self.asleep[where] = max(0, self.asleep.get(where, 0) - 1)
@@ -410,8 +412,8 @@ class WholeDay(Day):
     def _managers(self, *, leaving: bool = False) -> dict[tuple[str, Place], list[str]]:
         """Return which Objects manage each object of a cluster, those that are deleted too if asked."""
         managers: dict[tuple[str, Place], list[str]] = {}
-        for name, plain in (self.plane.objects if leaving else self.standing("Object")).items():
-            if name.kind == "Object" and plain["spec"].get("managementPolicies") != ["Observe"]:
+        for name, plain in (self.plane.objects.of_kind if leaving else self.standing)("Object").items():
+            if plain["spec"].get("managementPolicies") != ["Observe"]:
                 where = self.configs.get(plain["spec"]["providerConfigRef"]["name"], "")
                 place = place_of(plain["spec"]["forProvider"]["manifest"])
                 managers.setdefault((where, place), []).append(f"{name.namespace}/{name.name}")

@@ -20,12 +20,16 @@ import heapq
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from itertools import count
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 import yaml
 from crossplane.function.proto.v1 import run_function_pb2 as pb
+from google.protobuf import struct_pb2
 
 from example.caller import ROOT
 from function.api.names import PAUSED_ANNOTATION
@@ -74,6 +78,13 @@ class Step:
     bootstrap: Mapping[str, pb.ResourceSelector] = field(default_factory=dict)
     input: Plain | None = None
 
+    @cached_property
+    def given(self) -> struct_pb2.Struct:
+        """The input as it is sent."""
+        sent = struct_pb2.Struct()
+        sent.update(self.input or {})
+        return sent
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -121,7 +132,7 @@ def run_step(
         for name, resources in delivered.items():
             if name.partition("/")[0] not in withheld:
                 asked.required_resources[name].CopyFrom(resources)
-        content = asked.SerializeToString()
+        content = asked.SerializeToString(deterministic=True)
         sent += len(content)
         ran = Ran(pb.RunFunctionResponse.FromString(step.function(content)), calls, sent)
         before, stated = stated, ran.response.requirements if ran.response.HasField("requirements") else None
@@ -216,6 +227,31 @@ def selects(selector: pb.ResourceSelector, plain: Plain) -> bool:
     return within and all(labels.get(key) == text for key, text in selector.match_labels.labels.items())
 
 
+class Store(dict[Name, Plain]):
+    """Objects by name. Those of one kind, which everybody asks for, are at hand in the order of all."""
+
+    def __init__(self, objects: Mapping[Name, Plain] | None = None) -> None:
+        """Begin with these objects."""
+        super().__init__()
+        self._kinds: defaultdict[str, dict[Name, Plain]] = defaultdict(dict)
+        for name, plain in (objects or {}).items():
+            self[name] = plain
+
+    def __setitem__(self, name: Name, plain: Plain) -> None:
+        """Store an object."""
+        super().__setitem__(name, plain)
+        self._kinds[name.kind][name] = plain
+
+    def remove(self, name: Name) -> Plain:
+        """Let go of an object, and return it."""
+        self._kinds[name.kind].pop(name)
+        return super().pop(name)
+
+    def of_kind(self, kind: str) -> dict[Name, Plain]:
+        """Return the objects of a kind."""
+        return self._kinds[kind]
+
+
 @dataclass
 class Breaker:
     """The circuit breaker of one composite."""
@@ -305,7 +341,7 @@ class ControlPlane:
     """Hears of every answer before it is applied."""
     seed: int = 1
     now: float = 0.0
-    objects: dict[Name, Plain] = field(default_factory=dict)
+    objects: Store = field(default_factory=Store)
     composites: dict[Name, Composite] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -318,6 +354,9 @@ class ControlPlane:
         self._earlier: set[Name] = set()
         self._watches: defaultdict[str, set[str]] = defaultdict(set)
         self._messages: dict[Name, tuple[Plain, pb.Resource]] = {}
+        self._fetched: dict[bytes, tuple[Sequence[Plain], pb.Resources]] = {}
+        """What selectors matched last. What is stored never changes, so equal is the same."""
+        self._tags: dict[bytes, str] = {}
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
         """Let something happen later."""
@@ -419,7 +458,7 @@ class ControlPlane:
         if waits or (self.holds is not None and self.holds(name)):
             self.after(DYING, lambda: self._end(name))
             return
-        self._changed(self.objects.pop(name), None)
+        self._changed(self.objects.remove(name), None)
         self.composites.pop(name, None)
 
     def restart(self) -> None:
@@ -442,7 +481,7 @@ class ControlPlane:
     def restore(self, backup: Backup) -> None:
         """Let all be as it was: versions that were given since are given again. Crossplane starts anew."""
         self._version = backup.version
-        self.objects = dict(backup.objects)
+        self.objects = Store(backup.objects)
         self.composites = {
             name: Composite(composed=dict(composed)) for name, composed in backup.composed.items()
         }
@@ -554,13 +593,18 @@ class ControlPlane:
 
     def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
         """Return what a selector matches, from 2.4 on in order; nothing for a name that is not there."""
-        of_kind = sorted(name for name in self.objects if name.kind == selector.kind)
-        matched = [self.objects[name] for name in of_kind if selects(selector, self.objects[name])]
+        of_kind = sorted(self.objects.of_kind(selector.kind).items())
+        matched = [plain for _, plain in of_kind if selects(selector, plain)]
         if self.version < WATCHING:
             self._draw.shuffle(matched)
+        which = selector.SerializeToString(deterministic=True)
+        before, resources = self._fetched.get(which, ((), pb.Resources()))
+        if len(before) == len(matched) and all(map(is_, before, matched)):
+            return resources
         resources = pb.Resources()
         for plain in matched:
             resources.items.add().CopyFrom(self._sent(plain))
+        self._fetched[which] = matched, resources
         return resources
 
     def _sent(self, plain: Plain) -> pb.Resource:
@@ -576,7 +620,6 @@ class ControlPlane:
     def _called(self, name: Name, composite: Composite) -> list[Ran]:
         """Call the pipeline, on what there is now."""
         asked = pb.RunFunctionRequest()
-        asked.meta.tag = f"{next(self._numbers)}"
         asked.observed.composite.CopyFrom(self._sent(self.objects[name]))
         composite.seen.clear()
         composite.began = self.objects[name]
@@ -588,8 +631,10 @@ class ControlPlane:
         ran: list[Ran] = []
         for number, step in enumerate(self.pipelines[name.kind]):
             if step.input is not None:
-                asked.input.Clear()
-                asked.input.update(step.input)
+                asked.input.CopyFrom(step.given)
+            asked.ClearField("meta")
+            digest = sha256(asked.SerializeToString(deterministic=True)).digest()
+            asked.meta.tag = self._tags.setdefault(digest, f"{next(self._numbers)}")
             seeds = composite.stated[number] if number < len(composite.stated) else {}
             how = {"version": self.version, "seeds": seeds, "withheld": self.withheld}
             ran.append(run_step(step, asked, self.fetch, **how))
