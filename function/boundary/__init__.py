@@ -289,7 +289,7 @@ class Response:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is pending and all that is composed is ready: Crossplane awaits what is not."""
+        """Tell if nothing is pending and all that is composed is ready: Crossplane awaits what is not."""
         return self.settled and all(composed.ready for composed in self.desired.values())
 
 
