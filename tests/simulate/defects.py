@@ -143,6 +143,11 @@ def _place_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ModelCache, "footprint", property(lambda _: {}))
 
 
+def _remember_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """Etcd is restored, and no copy of the function starts anew: versions repeat with other contents."""
+    patch.setattr(swarm.Day, "forget", lambda _: None)
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, and the lives that show it."""
@@ -179,6 +184,10 @@ def _day(seed: int) -> object:
     return swarm.Day(seed).live()
 
 
+def _relapsing_day(seed: int) -> object:
+    return swarm.RelapsingDay(seed).live()
+
+
 def _whole_day(seed: int) -> object:
     return WholeDay(seed).live()
 
@@ -206,4 +215,5 @@ DEFECTS: dict[str, Defect] = {
     "two adapters take one slot": Defect(_crowd_slots, _whole_day, "lists", first=2),
     "anybody gives way": Defect(_let_anybody_preempt, _whole_day, "no higher class", first=10),
     "a cache is not waited for": Defect(_place_anywhere, _whole_day, "where its cache is not"),
+    "a memory outlives a restore": Defect(_remember_for_ever, _relapsing_day, "answer"),
 }

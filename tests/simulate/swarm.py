@@ -48,6 +48,8 @@ CALM, STILL = 300.0, 120.0
 """Seconds until all is as it must be, and how long nothing has changed then."""
 QUEUES = ((0.0, 0.5), (0.0, 5.0), (1.0, 50.0))
 """How late answers are applied, in seconds."""
+AFRESH = 10.0
+"""Seconds after a restore in which a copy that has just started must have the same answers."""
 AGAIN, ANSWERS = 0.1, 1_000
 """How often, of 1, a request that was answered is asked again, and how many answers are remembered."""
 WINDOW = 60.0
@@ -93,6 +95,8 @@ class Day:
     """Until when no copy of the function answers."""
     restores: int = 0
     """How often etcd was restored: every object is another one to the judge."""
+    restored: float = -AFRESH
+    """When it was last."""
 
     def __post_init__(self) -> None:
         """Draw the fleet, the deployments, and the Crossplane that they live with."""
@@ -183,7 +187,7 @@ class Day:
 
     def restore(self) -> None:
         """Restore it; start the function anew, as docs/operations.md says, and declare what is wished."""
-        self.restores += 1
+        self.restores, self.restored = self.restores + 1, self.plane.now
         self.forget()
         self.plane.restore(self.saved)
         for kind in KINDS:
@@ -625,3 +629,29 @@ HAPPENINGS: tuple[Callable[[Day], None], ...] = (
     *(_fail, _unknown, _withhold, _crash, _restart, _resync),
     *(_restart_function, _lose_function, _save, _restore),
 )
+
+
+def _relapse(day: Day) -> None:
+    """Etcd is restored from just before a pool grew, and the pool has shrunk by then."""
+    name = _pick(day)
+    day.save()
+    day.fleet[name] += 1
+    day.publish(name)
+    day.plane.run(day.draw.choice(PAUSES[:2]))
+    day.fleet[name] = max(1, day.fleet[name] - 2)
+    day.restore()
+
+
+class RelapsingDay(Day):
+    """A day in which versions often repeat with other contents."""
+
+    def happenings(self) -> tuple[Callable[[Any], None], ...]:
+        """Let etcd be restored often."""
+        return (*HAPPENINGS, *(_relapse,) * 10)
+
+    def ask(self, content: bytes) -> bytes:
+        """Compare what is answered after a restore with what a copy that has just started answers."""
+        answer = super().ask(content)
+        if self.plane.now < self.restored + AFRESH and fresh_copy().answer(content) != answer:
+            self.complain("a copy answers by what it remembers from before a restore")
+        return answer
