@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -581,8 +582,21 @@ def redacted_response(request: bytes, response: Response, ttl: wire.Ttl) -> byte
     for key, resource in response.desired.items():
         allowed = composed(key, resource.resource.get("kind")) or {}
         desired[key] = Desired(redacted_object(resource.resource, allowed), resource.ready)
-    conditions = tuple(
-        replace(condition, message=condition.message.partition(QUOTED)[0])
-        for condition in response.conditions
+    cut = replace(
+        response,
+        desired=desired,
+        conditions=tuple(replace(item, message=_unquoted(item.message)) for item in response.conditions),
+        results=tuple(replace(item, message=_unquoted(item.message)) for item in response.results),
     )
-    return wire.encode(wire.decode(request), replace(response, desired=desired, conditions=conditions), ttl)
+    return wire.encode(wire.decode(request), cut, ttl)
+
+
+_IN_SERVICE = re.compile(
+    r"(/\S+ is in service) \(.*?(\)(?=, \S+/\S+ is in service|, \d+ more | and \d+ more$|$)|…$)"
+)
+"""A replica that a rollout waits for, with its own words in parentheses."""
+
+
+def _unquoted(message: str) -> str:
+    """Cut the words of replicas from a message: the redacted request does not have them either."""
+    return _IN_SERVICE.sub(r"\1", message.partition(QUOTED)[0])

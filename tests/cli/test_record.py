@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -304,3 +305,47 @@ def test_what_replicas_say_of_themselves_is_in_no_recording(tmp_path: Path) -> N
     assert CANARY.encode() in Function(Log()).answer(request)
     _, response = recorded(tmp_path, request)
     assert b"0 of 1 ready" in response
+
+
+def saying(message: str, *, ready: bool) -> dict[str, Any]:
+    """Return a status of a replica whose condition ModelReady has a message."""
+    model = {"type": "ModelReady", "status": "False", "reason": "FailedCreate", "message": message}
+    return {"conditions": [{"type": "Ready", "status": str(ready)}, model]}
+
+
+def test_what_replicas_say_of_themselves_is_in_no_event_of_a_recording(tmp_path: Path) -> None:
+    """A cluster that is newly degraded is an event, with the message of ReplicasReady."""
+    wanted = build.deployment(replicas=2)
+    serving = build.replica(wanted, "a", 0, pools="p", ready=True)
+    failing = build.replica(wanted, "a", 1, pools="p") | {"status": saying(CANARY, ready=False)}
+    away = build.cluster("a", [build.pool("p", 4)], ready=False)
+    world = World(wanted, [away], [serving, failing], build.observed(serving, failing))
+    request = world.message().SerializeToString()
+    answered = pb.RunFunctionResponse.FromString(Function(Log()).answer(request))
+    assert CANARY in "".join(event.message for event in answered.results)
+    _, response = recorded(tmp_path, request)
+    assert CANARY.encode() not in response
+
+
+@pytest.mark.parametrize("words", [CANARY, f"a) or b), c/d {CANARY} (e)"])
+@pytest.mark.parametrize(("starting", "wanted"), [(1, 3), (2, 3), (5, 6), (2, 5)])
+def test_what_a_rollout_waits_for_is_in_a_recording_without_its_words(
+    words: str, starting: int, wanted: int, tmp_path: Path
+) -> None:
+    """One that waits to be placed, or more replicas than are named, stand behind those words."""
+    old = build.deployment(replicas=wanted)
+    new = copy.deepcopy(old)
+    serving = engines_of(new)[0]["members"][0]["template"]["spec"]["containers"][0]
+    serving["image"] = "example.com/new:1"
+    new["spec"].setdefault("placement", {})["rollout"] = {"maxUnavailable": 1}
+    said = {"status": saying(words, ready=False)}
+    later = [build.replica(new, "a", index, pools="p") | said for index in range(1, starting + 1)]
+    replicas = [build.replica(old, "a", 0, pools="p", ready=True), *later]
+    world = World(new, [build.cluster("a", [build.pool("p", starting + 1)])], replicas)
+    request = world.but(observed=build.observed(*replicas)).message().SerializeToString()
+    answered = pb.RunFunctionResponse.FromString(Function(Log()).answer(request))
+    (updated,) = (item.message for item in answered.conditions if item.type == "ReplicasUpdated")
+    assert f"is in service (FailedCreate: {words})" in updated
+    _, response = recorded(tmp_path, request)
+    assert CANARY.encode() not in response
+    assert b"is in service" in response
