@@ -30,6 +30,12 @@ def test_whole_days_keep_them_down_to_the_pods(number: int) -> None:
             pytest.fail(complaint, pytrace=False)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_a_copy_that_started_after_a_restore_answers_as_every_other_one(seed: int) -> None:
+    """What shows a memory that outlives a restore (`defects.py`) has nothing to say where none does."""
+    assert not swarm.broken(swarm.RelapsingDay(seed))
+
+
 DIGEST = """
 import hashlib, json
 from tests.simulate.whole import WholeDay
