@@ -199,7 +199,7 @@ class Group(click.Group):
 
         A manual page is answered from the table: the module of the command is not imported for it.
         """
-        if args and args[0] not in self._lazy and Path(args[0]).exists():
+        if args and args[0] not in self._lazy and os.path.exists(args[0]):  # noqa: PTH110 - of any length
             ctx.fail(f"name a command before the files: {ctx.command_path} plan {args[0]}")
         if args and args[0] not in self._lazy and not args[0].startswith("-"):
             from function.cli.bad_input import closest  # noqa: PLC0415 - only for an error

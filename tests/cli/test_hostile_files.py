@@ -273,6 +273,9 @@ def test_a_model_of_absurd_size_is_refused(tmp_path: Path) -> None:
     assert "num_hidden_layers: expected at most 10000, found 100000000000000000000" in ran.err
 
 
+LONG = "n" * 300
+
+
 @pytest.mark.parametrize(
     ("words", "expected", "reason"),
     [
@@ -282,6 +285,14 @@ def test_a_model_of_absurd_size_is_refused(tmp_path: Path) -> None:
         (("plan", "chat.yam"), "chat.yam: no such file or directory; did you mean chat.yaml?", "a slip"),
         (("plan", "none/chat.yaml"), "none/chat.yaml: no such file or directory\n", "no folder to look in"),
         (("lint", "https://x.io/a.yaml"), "pipe it in: curl -L https://x.io/a.yaml |", "as kubectl takes it"),
+        ((f"{LONG}.yaml",), f"No such command '{LONG}.yaml'", "more than a path may have, no verb"),
+        (
+            ("plan", f"{LONG}.yaml"),
+            f"{LONG}.yaml: no such file or directory",
+            "as it is where names are quoted",
+        ),
+        (("plan", f"{LONG}/a.yaml"), f"{LONG}/a.yaml: no such file or directory", "a folder of that length"),
+        (("why", f"{LONG}.yaml", "chat.yaml"), "in the files; there is chat", "a name of that length"),
         (("size", "a.json"), "a.json: cannot be read: No such file or directory", "no file"),
         (("size", "llama"), "there is Llama-3.1-405B-Instruct, Llama-3.1-70B", "what has it in its name"),
     ],

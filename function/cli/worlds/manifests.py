@@ -134,7 +134,7 @@ def texts(paths: Iterable[str], undecoded: list[BadInput] | None = None) -> Iter
             yield "standard input", _decoded("standard input", _standard_input())
             continue
         given = Path(path)
-        if not given.exists():
+        if not os.path.exists(path):  # noqa: PTH110 - a path that is too long is none
             raise BadInput(_missing(path, given))
         files = _below(given) if given.is_dir() else [given]
         if not files:
@@ -162,7 +162,7 @@ def _missing(path: str, given: Path) -> str:
     if "://" in path:
         return f"{path}: files are read, no addresses; pipe it in: curl -L {path} | fleet-scheduler plan -"
     folder = given.parent
-    listed_there = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK) else ()
+    listed_there = folder.iterdir() if os.path.isdir(folder) and os.access(folder, os.R_OK) else ()  # noqa: PTH112
     near = nearest(given.name, (file.name for file in listed_there), cutoff=0.8)
     meant = f"; did you mean {' or '.join(str(folder / name) for name in near)}?" if near else ""
     return f"{path}: no such file or directory{meant}"
