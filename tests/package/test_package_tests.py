@@ -19,3 +19,17 @@ def test_nothing_is_imported_from_a_test_module() -> None:
         if IMPORT.search(path.read_text())
     ]
     assert importing == []
+
+
+def test_every_test_that_the_track_record_and_the_deviations_name_exists() -> None:
+    record = (ROOT / "tests" / "REGRESSIONS.md").read_text()
+    named = re.findall(r"`(?:tests/)?((?:\w+/)+\w+\.py)(?:::(\w+))?`", record)
+    deviations = (ROOT / "docs" / "compatibility.md").read_text()
+    named += [(path, "") for path in re.findall(r"`tests/([\w/.]+)`", deviations)]
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not (file := ROOT / "tests" / path).exists() or (name and f"def {name}(" not in file.read_text())
+    ]
+    assert len(named) > len(record.splitlines()), "the pages have another form: little would be looked up"
+    assert missing == []
