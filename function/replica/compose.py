@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from operator import is_
 
 from function import objects
-from function.api.model import KSERVE, condition_of, mapping, mappings, string
+from function.api.model import KSERVE, condition_of, mapping, mappings, number, string
+from function.api.text import joined
 from function.boundary import Desired, JsonObject, Request, Reuse, text_at
 from function.fail_static import as_observed, key_of, steadfast
 from function.objects import ObservedObject, composed_object
@@ -266,11 +267,11 @@ def picker_works(observed: Mapping[str, ObservedObject]) -> bool:
 
 
 # With `diagnose: Pods`: observe the pods of a workload that is not available, and say why the first is
-# pending.
+# pending, or cannot start.
 #
 # A collection is composed for the workload's pods, its members are required, and the first pod that could
-# not be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as
-# it has no use.
+# not be scheduled gives its message, as does the first with a container that cannot start. Nothing is
+# changed on the cluster, so a collection leaves as soon as it has no use.
 #
 # provider-kubernetes looks at a collection, and at each member, when it changes, else every ten minutes.
 # Pods come after their collection, and what a scheduler says of them comes later still. So the collection
@@ -282,26 +283,62 @@ COUNTS = "modelplane.ai/copies"
 """The annotation whose change makes a collection look for pods again."""
 
 
-def unschedulable(request: Request, reuse: Reuse) -> str | None:
-    """Return why the first pod, by name, could not be scheduled, and which gates hold it.
-
-    "" when all could, None when no pod is seen.
-    """
+def observed_pods(request: Request, reuse: Reuse) -> list[ObservedObject]:
+    """Return the pods that are seen, in the order of their names."""
     pods = [
         reuse.parsed(document, objects.read_object)
         for name in sorted(request.required)
         if names.what_of(name) == names.PODS
         for document in request.required[name]
     ]
-    created = sorted(
-        (pod for pod in pods if pod.kind == objects.KIND and pod.remote is not None),
-        key=lambda pod: pod.identity.name,
-    )
-    for pod in created:
+    created = [pod for pod in pods if pod.kind == objects.KIND and pod.remote is not None]
+    return sorted(created, key=lambda pod: pod.identity.name)
+
+
+def unschedulable(pods: Sequence[ObservedObject]) -> str | None:
+    """Return why the first pod could not be scheduled, and which gates hold it.
+
+    "" when all could, None when no pod is seen.
+    """
+    for pod in pods:
         scheduled, message = condition_of(pod.remote_status, "PodScheduled")
         if scheduled is False:
             gates = mappings(mapping((pod.remote or {}).get("spec")).get("schedulingGates"))
             held = ", ".join(string(gate.get("name")) for gate in gates)
             text = message or f"Pod {pod.identity.name} is not scheduled"
             return f"{text}: {held}" if held else text
-    return "" if created else None
+    return "" if pods else None
+
+
+IMAGE_FAULTS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+)
+"""What kubelets say in turn of an image that they do not get. Their messages change with each try."""
+CONTAINER_FAULTS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+
+
+def failing(pods: Sequence[ObservedObject]) -> str:
+    """Return why a container of the first pod that has one cannot start, or ended; "" for none.
+
+    The text stays the same while a kubelet tries again, for each new one is a write.
+    """
+    for pod in pods:
+        for key in () if pod.leaving else ("initContainerStatuses", "containerStatuses"):
+            for status in mappings(pod.remote_status.get(key)):
+                if status.get("ready") is not True and (fault := _fault(status)):
+                    return f"Pod {pod.identity.name}, container {string(status.get('name'))}: {fault}"
+    return ""
+
+
+def _fault(status: JsonObject) -> str:
+    """Return why a container does not run, or why it ended last."""
+    state, last = mapping(status.get("state")), mapping(status.get("lastState"))
+    waiting = mapping(state.get("waiting"))
+    reason = string(waiting.get("reason"))
+    if reason in IMAGE_FAULTS:
+        return "its image cannot be pulled"
+    if reason in CONTAINER_FAULTS:
+        return joined(reason, string(waiting.get("message")))
+    ended = mapping(state.get("terminated")) or mapping(last.get("terminated"))
+    code = number(ended.get("exitCode"), 0)
+    return f"it ended with exit code {code} ({string(ended.get('reason')) or 'no reason'})" if code else ""

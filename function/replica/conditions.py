@@ -13,7 +13,7 @@ there are several is the order of the branches. An event comes with a transition
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from function import gateway_api
@@ -25,7 +25,7 @@ from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
-from function.replica.compose import CompositionMemo, picker_works
+from function.replica.compose import CompositionMemo, failing, picker_works, unschedulable
 from function.replica.kserve import services, waits_for
 from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
 from function.replica.state import FAILED_CREATE, EngineState, all_of
@@ -132,14 +132,12 @@ def conditions(
     snapshot: ReplicaSnapshot | Doubt,
     observed: Mapping[str, ObservedObject],
     states: tuple[EngineState, ...],
-    pending: str | None,
+    pods: Sequence[ObservedObject],
     composite: Mapping[str, Any],
 ) -> tuple[Condition, ...]:
-    """Return all conditions.
-
-    `pending` is why a pod is not scheduled: "" when all are, None when none is seen.
-    """
-    ready, updated = _ready(observed, states, pending or ""), _updated(states)
+    """Return all conditions. `pods`: those that are seen, of workloads that are not available."""
+    pending, fault = unschedulable(pods), failing(pods)
+    ready, updated = _ready(observed, states, pending or "", fault), _updated(states, fault)
     before = conditions_before(mapping(composite.get("status"))).get(READY, MISSING)
     theirs = snapshot if isinstance(snapshot, NameTaken) else _left_to_another(snapshot, observed, before)
     if theirs is not None and before.status != "True":
@@ -219,7 +217,7 @@ def _accepted(
 
 
 def _ready(
-    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str
+    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str, fault: str
 ) -> Condition:
     """ModelReady: every engine takes requests, and something leads them there.
 
@@ -235,7 +233,7 @@ def _ready(
         "",
     )
     if not all_of(state.ready for state in states):
-        return _not_serving(observed, states, pending, refused)
+        return _not_serving(observed, states, pending, joined(fault, refused))
     if services(observed):
         # KServe's own condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
@@ -257,11 +255,11 @@ def _ready(
 
 
 def _not_serving(
-    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str, refused: str
+    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str, faults: str
 ) -> Condition:
     """Return why an engine takes no requests. Pods that the cluster cannot place, or refuses, come first."""
     if not all_of(state.created for state in states):
-        text = joined("Waiting for the workloads to be created", refused)
+        text = joined("Waiting for the workloads to be created", faults)
         return unmet(READY, "WaitingForModel", text)
     unready = [state for state in states if not state.ready]
     if pending:
@@ -271,10 +269,10 @@ def _not_serving(
             return unmet(READY, FAILED_CREATE, f"{state.name}: {state.refused}")
     waiting = f"Not serving yet: {listed([state.name for state in unready], SHOWN)}"
     reason, said = waits_for(observed)
-    return unmet(READY, reason, said or joined(waiting, refused))
+    return unmet(READY, reason, joined(said or waiting, faults))
 
 
-def _updated(states: tuple[EngineState, ...]) -> Condition:
+def _updated(states: tuple[EngineState, ...], fault: str) -> Condition:
     """ModelUpdated: every copy is known to run this spec.
 
     A stalled rollout is said before counts: it needs somebody to act.
@@ -283,14 +281,15 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
         return Condition(UPDATED, status=True, reason="UpToDate")
     for state in states:
         if state.stalled:
-            return unmet(UPDATED, "RolloutStalled", joined(f"{state.name}: {state.stalled}", state.refused))
+            text = joined(f"{state.name}: {state.stalled}", state.refused, fault)
+            return unmet(UPDATED, "RolloutStalled", text)
     counts = [
         _blamed(f"{state.name} {state.updated} of {state.copies} copies", state)
         for state in states
         if not state.rolled_out
     ]
     text = listed(counts, SHOWN) or "No workload is composed yet"
-    return unmet(UPDATED, "Updating", text)
+    return unmet(UPDATED, "Updating", joined(text, fault))
 
 
 def _blamed(text: str, state: EngineState) -> str:

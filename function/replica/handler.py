@@ -19,7 +19,7 @@ from function.api.workload import read_workload
 from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, Shape, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
-from function.replica.compose import compose, keep_everything, let_go, unschedulable
+from function.replica.compose import compose, keep_everything, let_go, observed_pods
 from function.replica.conditions import READY, condition_types, conditions, results, status
 from function.replica.snapshot import NameTaken, declared, diagnoses_pods, read_observed, read_snapshot
 from function.transitions import circuit_open
@@ -63,12 +63,12 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     else:
         composition = compose(request, snapshot)
         ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
-    pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
+    pods = observed_pods(request, reuse) if diagnoses_pods(request) else []
     try:
         composite = request.composite.project(STATUS)
     except Unreadable:
         composite = {}
-    new_conditions = conditions(request, snapshot, observed, composition.states, pending, composite)
+    new_conditions = conditions(request, snapshot, observed, composition.states, pods, composite)
     is_ready = any(condition.type == READY and condition.status for condition in new_conditions)
     return Response(
         requirements=declared(request),

@@ -87,24 +87,78 @@ def test_members_are_looked_at_within_seconds() -> None:
         assert POLL_INTERVAL.items() <= template(spec).items()
 
 
-def test_the_gates_that_hold_a_pod_are_named() -> None:
-    """As Kueue's: the API server says only that there are some."""
-    seen = applied(run(SCENE), "created")
-    scene = SCENE.but(observed=applied(run(SCENE.but(observed=seen)), "created"))
-    blocked = "Scheduling is blocked due to non-empty scheduling gates"
-    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": blocked}
-    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
-    gated = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "quota"}]}}
-    pod = {
+def observed_pod(spec: Plain, status: Plain, **metadata: str) -> Plain:
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", **metadata}}
+    return {
         "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
         "kind": "Object",
         "metadata": {"name": "p", "namespace": "ml-team"},
         "spec": {"forProvider": {"manifest": head}},
-        "status": {"atProvider": {"manifest": {**head, **gated, "status": {"conditions": [said]}}}},
+        "status": {"atProvider": {"manifest": {**head, "spec": spec, "status": status}}},
     }
-    answer = run(scene.but(more={"pods-a": [pod]}))
+
+
+def diagnosed(pod: Plain) -> dict[str, tuple[bool, str, str]]:
+    """Return the conditions of the replica while its pods are as this one."""
+    seen = applied(run(SCENE), "created")
+    scene = SCENE.but(observed=applied(run(SCENE.but(observed=seen)), "created"))
+    return dict(run(scene.but(more={"pods-a": [pod]})).conditions)
+
+
+def test_the_gates_that_hold_a_pod_are_named() -> None:
+    """As Kueue's: the API server says only that there are some."""
+    blocked = "Scheduling is blocked due to non-empty scheduling gates"
+    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": blocked}
+    gates = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "quota"}]}
+    conditions = diagnosed(observed_pod(gates, {"conditions": [said]}))
     wanted = (False, "Unschedulable", f"{blocked}: kueue.x-k8s.io/admission, quota")
-    assert answer.conditions["ModelReady"] == answer.conditions["PodsScheduled"] == wanted
+    assert conditions["ModelReady"] == conditions["PodsScheduled"] == wanted
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> Plain:
+    return {"name": "engine", "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+KILLED: Plain = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+STARTS = "Not serving yet: a, b"
+CONTAINERS: list[tuple[str, Plain, str]] = [
+    ("an image", waiting("ErrImagePull", "401 Unauthorized"), "its image cannot be pulled"),
+    ("the next try: no other text", waiting("ImagePullBackOff", "Back-off"), "its image cannot be pulled"),
+    (
+        "a Secret",
+        waiting("CreateContainerConfigError", 'secret "token" not found'),
+        'CreateContainerConfigError; secret "token" not found',
+    ),
+    ("it ended", {"name": "engine", "state": KILLED}, "it ended with exit code 137 (OOMKilled)"),
+    (
+        "between two tries: no other text",
+        waiting("CrashLoopBackOff", "back-off 40s", lastState=KILLED),
+        "it ended with exit code 137 (OOMKilled)",
+    ),
+    (
+        "the next try runs",
+        {"name": "engine", "ready": False, "state": {"running": {}}, "lastState": KILLED},
+        "it ended with exit code 137 (OOMKilled)",
+    ),
+    ("it is ready again", {"name": "engine", "ready": True, "state": {}, "lastState": KILLED}, ""),
+    ("it starts", waiting("ContainerCreating"), ""),
+    ("it loads weights", {"name": "engine", "ready": False, "state": {"running": {}}}, ""),
+    ("it did what it had to", {"name": "loader", "state": {"terminated": {"exitCode": 0}}}, ""),
+    ("nobody can read it", {"name": 7, "state": "?", "lastState": {"terminated": {"exitCode": "x"}}}, ""),
+]
+
+
+@pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])
+@pytest.mark.parametrize(
+    ("status", "fault"), [row[1:] for row in CONTAINERS], ids=[row[0] for row in CONTAINERS]
+)
+def test_a_container_that_cannot_start_is_named_with_why(status: Plain, fault: str, key: str) -> None:
+    conditions = diagnosed(observed_pod({}, {key: [status]}))
+    text = f"{STARTS}; Pod p, container engine: {fault}" if fault else STARTS
+    assert conditions["ModelReady"] == (False, "ModelStarting", text)
+    assert conditions["ModelUpdated"][2].endswith(text.removeprefix(STARTS))
+    leaves = observed_pod({}, {key: [status]}, deletionTimestamp="2026-03-01T09:00:00Z")
+    assert diagnosed(leaves)["ModelReady"][2] == STARTS, "a pod on its way out"
 
 
 COMPOSITE = replica(engine("a") | {"adapters": {"slots": 2, "maxRank": 8}}, gang("b"))
