@@ -623,6 +623,21 @@ def test_a_wish_that_no_cluster_could_meet_is_told_from_one_that_waits(
     assert (NEVER in message) is said, reason
 
 
+def test_a_wish_that_another_shape_or_an_overcommitted_pool_could_meet_only_waits() -> None:
+    other = build.deployment("other", engines=[build.engine(copies=8)])
+    taken = build.replica(other, "a", 0, pools="p0")
+    smaller = {"name": "small", "engines": [build.engine(copies=4)]}
+    shapes = ask(1, engines=[build.engine(copies=9)], alternatives=[smaller])
+    message = run(World(shapes, clusters(a=8), [taken])).conditions["ReplicasScheduled"][2]
+    assert message.endswith("(nearest: a/p0 needs 9, 0 free of 8)"), "4 are there once the other leaves"
+    over = build.replica(build.deployment("other", engines=[build.engine(copies=9)]), "a", 0, pools="p1")
+    fleet = [build.cluster("a", [build.pool("p0", 4), build.pool("p1", 8)])]
+    message = run(World(ask(1, engines=[build.engine(copies=8)]), fleet, [over])).conditions[
+        "ReplicasScheduled"
+    ][2]
+    assert "(nearest: a/p0 needs 8, 4 free of 4)" in message, "p1 has as many once the other leaves"
+
+
 def saying(replica: Plain, **conditions: tuple[str, str, str]) -> Plain:
     """Return a replica with conditions of its own: status, reason, message."""
     stated = replica.setdefault("status", {}).setdefault("conditions", [])

@@ -154,15 +154,16 @@ def histogram(rejections: Mapping[str, Rejection]) -> dict[Reason, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[0].depth))
 
 
-def _nearest(rejections: Sequence[tuple[str, Rejection]]) -> str:
+def _nearest(rejections: Sequence[tuple[str, Rejection]], *, one_shape: bool) -> str:
     """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`.
 
-    Where no pool has as many at all, nothing is gained by waiting for others to leave, which is said.
+    Where no pool has as many at all, nothing is gained by waiting for others to leave, which is said. A
+    deployment of several shapes may get another one then, and a pool that is overcommitted has room again.
     """
     name, best = min(rejections, key=lambda item: (item[1].missing, item[0]))
     free = max(0, best.free or 0)
-    pools = [leaf for _, rejection in rejections for leaf in rejection.leaves if leaf.reason is best.reason]
-    never = all((pool.needs or 0) > (pool.total or 0) for pool in pools)
+    pools = [leaf for _, rejection in rejections for leaf in rejection.leaves if leaf.reason.short_pool]
+    never = one_shape and all((pool.needs or 0) > (pool.total or 0) for pool in pools)
     more = "; more than any of them has" if never else ""
     return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {_usable(best)}{more}"
 
@@ -194,7 +195,7 @@ def _particular(reason: Reason, decision: Decision) -> str:
     rejections = decision.rejections
     blamed = [(name, rejection) for name, rejection in rejections.items() if rejection.reason is reason]
     if reason.short_pool and all(rejection.needs is not None for _, rejection in blamed):
-        return f" ({_nearest(blamed)})"
+        return f" ({_nearest(blamed, one_shape=len(decision.inputs.deployment.shapes) == 1)})"
     example = one_line(_example(blamed, decision), EXAMPLE)
     if not example:
         return ""
