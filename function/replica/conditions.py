@@ -93,6 +93,11 @@ def status(
     return fields
 
 
+def _is_edited(request: Request, status: Mapping[str, Any]) -> bool:
+    """Tell whether the spec is known to be another one than all pods were known to run."""
+    return status.get("servingDigest") not in (None, _digest(request))
+
+
 def _digest(request: Request) -> str:
     """Return the digest of the spec as it stands; "" where the composite cannot be decoded."""
     try:
@@ -144,6 +149,9 @@ def conditions(
         # Requests would reach the pods of another team. Those that do already go on (Law 2).
         ready = Condition(READY, status=False, reason=theirs.reason, message=theirs.message)
         updated = unmet(UPDATED, "Updating", theirs.message)
+    elif isinstance(snapshot, Doubt) and _is_edited(request, mapping(composite.get("status"))):
+        # The workloads are those of the spec before: what all of their copies run is not what is wanted.
+        updated = unmet(UPDATED, "Updating", snapshot.message)
     composed = (_accepted(snapshot, observed, states), ready, updated)
     if not diagnoses_pods(request):
         return composed

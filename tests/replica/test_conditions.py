@@ -484,12 +484,16 @@ class TestStatus:
         status = run(settled).status
         doubted = settled.but(replica={**settled.replica, "status": status}, cluster=None)
         assert run(doubted).status == status
+        assert run(doubted).conditions["ModelUpdated"] == (True, "UpToDate", "")
         edited = doubted.edited(engines=[engine("a", copies=1, phase="Decode"), gang("b", copies=2)])
         assert run(edited).status["servingDigest"] == status["servingDigest"]
         assert run(edited).status["engines"] == [
             {"name": "a", "copies": 1, "available": 1, "updated": 0},
             {"name": "b", "copies": 2, "available": 2, "updated": 0},
         ]
+        said = run(edited).conditions
+        assert said["ModelUpdated"] == (False, "Updating", said["ModelAccepted"][2])
+        assert said["ModelReady"] == (True, "Serving", ""), "it serves on"
 
     def test_in_doubt_an_edit_that_is_taken_back_proves_nothing(self) -> None:
         """The digest is that of the spec again, and pods may run the edit."""
