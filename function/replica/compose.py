@@ -314,7 +314,11 @@ IMAGE_FAULTS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 )
 """What kubelets say in turn of an image that they do not get. Their messages change with each try."""
-CONTAINER_FAULTS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+CONTAINER_FAULTS = frozenset({"CreateContainerConfigError", "CreateContainerError"})
+RUN_FAULT, START_FAULTS = "RunContainerError", frozenset({"StartError", "ContainerCannotRun"})
+"""What kubelets say of a process that cannot be started: while they try, and once a try has ended. The first
+takes turns with CrashLoopBackOff, beside the other of the try before.
+"""
 
 
 def failing(pods: Sequence[ObservedObject]) -> str:
@@ -340,5 +344,9 @@ def _fault(status: JsonObject) -> str:
     if reason in CONTAINER_FAULTS:
         return joined(reason, string(waiting.get("message")))
     ended = mapping(state.get("terminated")) or mapping(last.get("terminated"))
-    code = number(ended.get("exitCode"), 0)
-    return f"it ended with exit code {code} ({string(ended.get('reason')) or 'no reason'})" if code else ""
+    code, why = number(ended.get("exitCode"), 0), string(ended.get("reason"))
+    if code and why in START_FAULTS:
+        return joined(why, string(ended.get("message")))
+    if code:
+        return f"it ended with exit code {code} ({why or 'no reason'})"
+    return joined(reason, string(waiting.get("message"))) if reason == RUN_FAULT else ""

@@ -120,6 +120,10 @@ def waiting(reason: str, message: str = "", **more: Any) -> Plain:
 
 
 KILLED: Plain = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+SILENT: Plain = {"terminated": {"exitCode": 1}}
+NO_FILE = 'exec: "vllm": executable file not found in $PATH'
+UNSTARTED: Plain = {"terminated": {"exitCode": 128, "reason": "StartError", "message": NO_FILE}}
+NOT_STARTED = f"StartError; {NO_FILE}"
 STARTS = "Not serving yet: a, b"
 CONTAINERS: list[tuple[str, Plain, str]] = [
     ("an image", waiting("ErrImagePull", "401 Unauthorized"), "its image cannot be pulled"),
@@ -140,6 +144,14 @@ CONTAINERS: list[tuple[str, Plain, str]] = [
         {"name": "engine", "ready": False, "state": {"running": {}}, "lastState": KILLED},
         "it ended with exit code 137 (OOMKilled)",
     ),
+    ("the first try", waiting("RunContainerError", NO_FILE), f"RunContainerError; {NO_FILE}"),
+    ("a process that is not there", waiting("RunContainerError", NO_FILE, lastState=UNSTARTED), NOT_STARTED),
+    (
+        "between two tries of it",
+        waiting("CrashLoopBackOff", "back-off 40s", lastState=UNSTARTED),
+        NOT_STARTED,
+    ),
+    ("no reason", waiting("CrashLoopBackOff", lastState=SILENT), "it ended with exit code 1 (no reason)"),
     ("it is ready again", {"name": "engine", "ready": True, "state": {}, "lastState": KILLED}, ""),
     ("it starts", waiting("ContainerCreating"), ""),
     ("it loads weights", {"name": "engine", "ready": False, "state": {"running": {}}}, ""),
