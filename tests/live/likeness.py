@@ -4,7 +4,7 @@
 drained and deleted at given seconds, and then the same on `tests.support.crossplane`. It prints calls of the
 function, reconciles and events of the circuit breaker for every part of the scenario, the two side by side.
 The platform is played alike in both. An answer at rest holds for hours, so that nothing is by its time to
-live. The exit code is 1 where calls or events are further apart than a fifth.
+live. The exit code is 1 where calls or events are further apart than a third.
 
 CROSSPLANE_VERSION=2.4.0 takes that Crossplane in both.
 """
@@ -37,7 +37,7 @@ QUEUE = (0.05, 0.5)
 """Seconds that a reconcile takes in the simulation, as long as a living one on a quiet machine."""
 NO_COMPOSITION = 3
 """Crossplane's writes to a new replica or endpoint that has no Composition: finalizer and conditions."""
-MAX_APART = 0.2
+MAX_APART = 1 / 3
 """How far apart the two may be, of what the living one has."""
 
 
