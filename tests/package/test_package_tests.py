@@ -23,7 +23,7 @@ def test_nothing_is_imported_from_a_test_module() -> None:
 
 def test_every_test_that_the_track_record_and_the_deviations_name_exists() -> None:
     record = (ROOT / "tests" / "REGRESSIONS.md").read_text()
-    named = re.findall(r"`(?:tests/)?((?:\w+/)+\w+\.py)(?:::(\w+))?`", record)
+    named = re.findall(r"`(?:tests/)?((?:\w+/)+\w+\.py)(?:::(?:\w+::)?(\w+))?`", record)
     deviations = (ROOT / "docs" / "compatibility.md").read_text()
     named += [(path, "") for path in re.findall(r"`tests/([\w/.]+)`", deviations)]
     missing = [
