@@ -8,7 +8,7 @@ R1. a replica leaves only for a reason of Law 2 (`REASONS`), or by somebody else
 R2. an endpoint leaves only where its replica was not Ready, or leaves; never by doubt;
 R3. an identity is never used by two objects at a time, and a replica never changes cluster or pool;
 R4. a rollout takes no more replicas out of service than `rollout.maxUnavailable`, until they are Ready again;
-R5. a pool that holds more than it has, with a replica there that is on its way, is said to within `SAID`,
+R5. a pool that holds more than it has, with a replica there that never was Ready, is said to within `SAID`,
     unless every deployment with such a replica there was paused;
 R6. what manages something on a cluster leaves with its owner, or after an edit of it; its manifest keeps its
     identity, and its provider configuration is never another (Law C).
@@ -212,7 +212,7 @@ class _Court:
         for life in self.history.of("ModelReplica"):
             seen = [plain for plain in life.during(start, end) if plain["spec"]["clusterName"] == cluster]
             there |= {life.owner} if seen else set()
-            waiting |= {life.owner for plain in seen if _condition(plain, "Ready").get("status") != "True"}
+            waiting |= {life.owner for plain in seen if not _was_ready(plain)}
         is_asked = False
         for uid in there & self.history.lives.keys():
             plains = [*self.history.lives[uid].during(start, end)]
@@ -320,11 +320,7 @@ class _Case:
 
     def yields(self) -> bool:
         """Reason 6: it was not Ready, never had been, and a pool of it held more than it has."""
-        metadata = self.life.last["metadata"]
-        noted = (metadata.get("annotations") or {}).get(WAS_READY)
-        # Without a uid it is of a version that noted less; another's uid came with the name.
-        was_ready = noted in ("true", metadata["uid"])
-        if _condition(self.life.last, "Ready").get("status") == "True" or was_ready:
+        if _was_ready(self.life.last):
             return False
         pools = {(self.spec["clusterName"], pool) for pool in _pinned(self.spec).values()}
         if pools & self.court.by_devices:
@@ -571,6 +567,14 @@ def _tolerates(toleration: Plain, taint: Plain) -> bool:
     return toleration.get("key") == taint["key"] and (toleration.get("value") or "") == (
         taint.get("value") or ""
     )
+
+
+def _was_ready(replica: Plain) -> bool:
+    """Whether a replica is Ready, or ever was."""
+    metadata = replica["metadata"]
+    noted = (metadata.get("annotations") or {}).get(WAS_READY)
+    # Without a uid it is of a version that noted less; another's uid came with the name.
+    return _condition(replica, "Ready").get("status") == "True" or noted in ("true", metadata["uid"])
 
 
 def _condition(plain: Plain, kind: str) -> Plain:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.history.judge import PAUSED, PREEMPTING, REASONS, SAID, WINDOW
+from tests.history.judge import PAUSED, PREEMPTING, REASONS, SAID, WAS_READY, WINDOW
 from tests.history.play import CLUSTER, DEPLOYMENT, Play, engine, ready, serving
 
 if TYPE_CHECKING:
@@ -62,6 +62,13 @@ def ended(play: Play) -> None:
 
 def crowded(play: Play) -> None:
     play.cluster(nodes=1)
+
+
+def noted(play: Play) -> None:
+    """The replica that is not Ready was, and its deployment noted it."""
+    replica = play.objects["ModelReplica", "chat-1"]
+    replica["metadata"]["annotations"] = {WAS_READY: replica["metadata"]["uid"]}
+    play.write("ModelReplica", "chat-1")
 
 
 def paused(play: Play) -> None:
@@ -267,6 +274,11 @@ KEPT = [
         "an overcommitted pool whose deployment is paused",
         starting(),
         acts(crowded, waited(60), paused, waited(SAID), ended),
+    ),
+    Case(
+        "an overcommitted pool where nobody starts",
+        starting(),
+        acts(noted, crowded, waited(SAID + 60), ended),
     ),
     Case("an overcommitted pool for a moment", starting(), acts(crowded, waited(60), untainted, ended)),
     Case(

@@ -178,7 +178,11 @@ class Day:
         if self.restores:
             owners = metadata.get("ownerReferences", ())
             again = [{**owner, "uid": f"{owner['uid']} {self.restores}"} for owner in owners]
-            metadata |= {"uid": f"{metadata['uid']} {self.restores}", "ownerReferences": again}
+            noted = dict(metadata.get("annotations", {}))
+            if noted.get(WAS_READY) == metadata["uid"]:
+                noted[WAS_READY] += f" {self.restores}"
+            uid = f"{metadata['uid']} {self.restores}"
+            metadata |= {"uid": uid, "ownerReferences": again, "annotations": noted}
         return bare({**plain, "metadata": metadata})
 
     def save(self) -> None:
