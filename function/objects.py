@@ -53,6 +53,8 @@ REFUSALS = (
     *("cannot get desired state: ", " is forbidden: "),
 )
 """What Synced says where an API server refuses an object, or what it is made from is not there."""
+CONFLICT = "the object has been modified"
+"""What an API server says of a write that came too late: the next one mends it."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation with the manifest that was applied last, on objects that are not applied server-side."""
 NOTE = "modelplane.ai/evidence"
@@ -180,9 +182,10 @@ class ObservedObject:
         """The provider's words where this object could not be applied although its cluster was reached.
 
         "" for a failing network or credentials: every object has those at once, and the cluster says them.
+        "" for a conflict as well, which passes.
         """
         refused = self.synced is False and any(words in self.synced_message for words in REFUSALS)
-        return self.synced_message if refused else ""
+        return self.synced_message if refused and CONFLICT not in self.synced_message else ""
 
     def is_applied(self, *, was_applied: bool) -> bool:
         """Tell whether the remote object is what the manifest says, and stays.

@@ -266,6 +266,7 @@ REFUSED = "create failed: cannot create object: admission webhook denied the req
 NO_SECRET = 'observe failed: cannot resolve resource references: Secret "pull" not found'
 FORBIDDEN = "observe failed: cannot get object: poddisruptionbudgets.policy is forbidden: no verb get"
 AWAY = "connect failed: cannot build kube client for provider config"
+LATE = "update failed: cannot apply object: Operation cannot be fulfilled: the object has been modified"
 SECRET = "Secret default/my-model-5ab63-secret-pull-0a813"
 BUDGET = "PodDisruptionBudget default/my-model-5ab63-a-budget-fde83"
 
@@ -291,6 +292,7 @@ BUDGET = "PodDisruptionBudget default/my-model-5ab63-a-budget-fde83"
             "Not applied: HTTPRoute default/my-model-5ab63 (update failed: no)",
         ),
         ("the network is no refusal: nothing flaps because of it", {"budget-a": AWAY, "epp": AWAY}, ""),
+        ("a conflict passes", {"budget-a": LATE}, ""),
         ("of a workload ModelUpdated says it", {"model-serving-a": REFUSED}, ""),
     ],
 )

@@ -173,7 +173,7 @@ def _chain(builder: Builder, symbols: Symbols, start: int) -> Chain:
 
 
 def _binary(builder: Builder, symbols: Symbols, start: int) -> Node:
-    """Build an operator between two operands. Its left side came with the operator (`_marker`)."""
+    """Build an operator between two operands. Its left side came with the operator."""
     (left, operator), right = symbols
     return Call(builder.span(operator.start, start), BINARY[operator.kind], None, (left, right))
 
