@@ -298,17 +298,24 @@ def test_a_pool_that_is_not_there_is_one_line_and_every_replica_in_the_data(tmp_
     assert len(run("verify", path, "--standing", "-o", "json").data["state"]) == 6
 
 
+CONFIG: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+
+
+@pytest.mark.parametrize(("configs", "times"), [([], 0), ([CONFIG], 1)], ids=["none", "one"])
 def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    configs: list[Plain], times: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parsed: list[object] = []
     real = SchedulerConfig.parse
-    counting = SimpleNamespace(parse=lambda plain: parsed.append(plain) or real(plain))
+    counting = SimpleNamespace(
+        parse=lambda plain: parsed.append(plain) or real(plain),
+        model_construct=SchedulerConfig.model_construct,
+    )
     monkeypatch.setattr(world, "SchedulerConfig", counting)
     parents = [build.deployment(f"chat-{number}", 1) for number in range(3)]
-    path = write(tmp_path / "f.yaml", [*parents, build.cluster("east", [build.pool("h100", 3)])])
+    path = write(tmp_path / "f.yaml", [*configs, *parents, build.cluster("east", [build.pool("h100", 3)])])
     assert run("verify", path).code == 0
-    assert len(parsed) == 1
+    assert len(parsed) == times
 
 
 def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:
