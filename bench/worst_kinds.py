@@ -151,7 +151,7 @@ def declared_clusters() -> Iterator[Case]:
     effects = [{"key": f"k{at}", "value": "y", "effect": "NoSchedule"} for at in range(4)]
     of_node = [device | {"taints": effects} for device in slices.devices(slices.H200, 8)]
     dirty = [slices.resource_slice(f"n{at}", of_node) for at in range(STRANGERS)]
-    claims = [claim(f"other{at}", f"n{at % 5_000}", 32) for at in range(8_000)]
+    claims = [slices.resource_claim(f"other{at}", f"n{at % 5_000}", 32) for at in range(8_000)]
     for what, of, entries, looked in (
         ("5,000 nodes of 8 devices", pools, 1, {NODES: nodes, SLICES: inventory}),
         ("16 tolerations, 5,000 nodes of 16 taints", tolerant, 1, {NODES: tainted, SLICES: inventory}),
@@ -182,16 +182,6 @@ def declared_clusters() -> Iterator[Case]:
         call = looked_at([pools[0] | {"accounting": accounting}], 16, {}, wide)
         what = f"800 replicas of 128 requests, {accounting} accounting"
         yield Case.of("InferenceCluster", what, wide[0], call, usual)
-
-
-def claim(pod: str, pool: str, number: int) -> Plain:
-    """Return a ResourceClaim of a stranger's pod that holds so many devices of a node."""
-    results = [
-        {"request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": f"device-{at}"}
-        for at in range(number)
-    ]
-    metadata = {"name": f"{pod}-devices", "ownerReferences": [{"kind": "Pod", "name": pod}]}
-    return {"metadata": metadata, "status": {"allocation": {"devices": {"results": results}}}}
 
 
 def looked_at(

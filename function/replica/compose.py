@@ -339,14 +339,15 @@ def _fault(status: JsonObject) -> str:
     state, last = mapping(status.get("state")), mapping(status.get("lastState"))
     waiting = mapping(state.get("waiting"))
     reason = string(waiting.get("reason"))
+    said = joined(reason, string(waiting.get("message")))
     if reason in IMAGE_FAULTS:
         return "its image cannot be pulled"
     if reason in CONTAINER_FAULTS:
-        return joined(reason, string(waiting.get("message")))
+        return said
     ended = mapping(state.get("terminated")) or mapping(last.get("terminated"))
     code, why = number(ended.get("exitCode"), 0), string(ended.get("reason"))
     if code and why in START_FAULTS:
         return joined(why, string(ended.get("message")))
     if code:
         return f"it ended with exit code {code} ({why or 'no reason'})"
-    return joined(reason, string(waiting.get("message"))) if reason == RUN_FAULT else ""
+    return said if reason == RUN_FAULT else ""

@@ -43,6 +43,7 @@ from enum import Enum
 from typing import Any
 
 from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, string
+from function.api.text import joined
 from function.api.workload import digest_of
 from function.boundary import Plain
 from function.objects import ObservedObject
@@ -319,7 +320,7 @@ def engine_state(
         up_to_date=0 < updated == total and not is_updating(workload),
         # Without evidence, a rollout that ran out of time may be the one of before.
         stalled=stalled(workload) if evident else "",
-        fault="; ".join(filter(None, (fault, COPIES_LATER if replicas_of(manifest) < copies else ""))),
+        fault=joined(fault, COPIES_LATER if replicas_of(manifest) < copies else ""),
         refused=pods_refused(workload),
     )
 

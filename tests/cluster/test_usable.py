@@ -16,7 +16,7 @@ from function.cluster.usable import PREFIX, SERVICE_PREFIX, read_slice
 from function.replica import names
 from function.wire import WireDocument, write
 from tests.cluster.build import Case, cluster, inference_class, replica
-from tests.support.slices import H200, devices, resource_slice
+from tests.support.slices import H200, devices, resource_claim, resource_slice
 
 Plain = dict[str, Any]
 INPUT: Plain = {"kind": "ClusterConfig", "publish": "Attributes", "capacity": "Usable"}
@@ -397,12 +397,7 @@ def test_a_taint_of_all_devices_is_published_with_them(
 
 
 def claim(pod: str, pool: str, number: int = 1, **result: Any) -> Plain:
-    results = [
-        {"request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": f"device-{at}", **result}
-        for at in range(number)
-    ]
-    metadata = {"name": f"{pod}-devices", "ownerReferences": [{"kind": "Pod", "name": pod}]}
-    return seen({"metadata": metadata, "status": {"allocation": {"devices": {"results": results}}}})
+    return seen(resource_claim(pod, pool, number, **result))
 
 
 OURS = replica()["metadata"]["name"]

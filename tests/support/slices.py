@@ -49,6 +49,16 @@ def resource_slice(
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": spec}
 
 
+def resource_claim(pod: str, pool: str, number: int = 1, **result: Any) -> Plain:
+    """Return the ResourceClaim of a pod that holds so many devices of a node."""
+    results = [
+        {"request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": f"device-{at}", **result}
+        for at in range(number)
+    ]
+    metadata = {"name": f"{pod}-devices", "ownerReferences": [{"kind": "Pod", "name": pod}]}
+    return {"metadata": metadata, "status": {"allocation": {"devices": {"results": results}}}}
+
+
 def node(name: str, pool: str | None = "h200") -> Plain:
     labels = {"modelplane.ai/pool": pool} if pool else {}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
