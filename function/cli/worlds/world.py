@@ -188,9 +188,9 @@ def world_of(manifests: Manifests) -> World:
     """Take the files as the state of a control plane. Raises BadInput."""
     completed = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
-    settings = None if configs else SchedulerConfig.model_construct()
+    settings = None
     with suppress(Malformed):
-        settings = SchedulerConfig.parse(configs[0].content) if configs else settings
+        settings = SchedulerConfig.parse(configs[0].content) if configs else SchedulerConfig.model_construct()
     return World(
         deployments=_in_turn(manifests["ModelDeployment"], settings or SchedulerConfig()),
         clusters=completed.clusters,
