@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from function.api.cluster import InferenceCluster
-from function.api.model import mapping
 from function.api.replica import ModelReplica
 
 CENTS_PER_NODE, CENTS_PER_DEVICE = "modelplane.ai/centsPerNodeHour", "modelplane.ai/centsPerDeviceHour"
@@ -75,7 +74,7 @@ def price_of(cluster: InferenceCluster, nodes: Mapping[str, int], devices: Mappi
     return total
 
 
-def _cents(attributes: Mapping[str, object], name: str) -> int | None:
-    """Read a price. `True` is an int to Python and no price; nor is what is negative."""
-    cents = mapping(attributes.get(name)).get("int")
-    return cents if isinstance(cents, int) and not isinstance(cents, bool) and cents >= 0 else None
+def _cents(attributes: Mapping[str, Any], name: str) -> int | None:
+    """Read a price: attributes of this type are whole numbers by now. What is negative is none."""
+    cents: int | None = attributes.get(name, {}).get("int")
+    return cents if cents is not None and cents >= 0 else None

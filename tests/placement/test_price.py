@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.scheduler.price import Price
+from function.api import InferenceCluster
+from function.api.replica import ModelReplica, StampedEngine, StampedMember, StampedRequest
+from function.scheduler.price import Price, amount, devices_of, price_of
 from tests.support import build
 from tests.support.cases import Case, ask, one
 from tests.support.drive import run
@@ -145,3 +147,62 @@ def test_a_cluster_of_which_nothing_is_known_is_not_the_least_preferred() -> Non
 )
 def test_a_sum_says_what_it_leaves_out(prices: tuple[int | None, ...], text: str) -> None:
     assert str(Price.of(prices)) == text
+
+
+@pytest.mark.parametrize(
+    ("cents", "text"), [(0, "0.00"), (-5, "-0.05"), (-123_456, "-1,234.56"), (123_456, "1,234.56")]
+)
+def test_cents_are_written_as_people_do(cents: int, text: str) -> None:
+    assert amount(cents) == text
+
+
+KINDS = {int: "int", str: "string"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "nodes", "devices", "cents", "reason"),
+    [
+        ([{NODE: 300}, {NODE: 50}], {"p0": 2, "p1": 1}, {}, 650, "pools are added"),
+        (
+            [{NODE: 300}, {NODE: 50}],
+            {"p1": 1},
+            {"p0": 8},
+            50,
+            "a pool of which no node is taken costs nothing",
+        ),
+        ([{NODE: 300, DEVICE: 7}], {"p0": 2}, {"p0": 16}, 712, "nodes and devices are added"),
+        ([{DEVICE: 7}], {"p0": 2}, {}, 0, "no device is claimed there"),
+        ([{NODE: 0}], {"p0": 2}, {}, 0, "nothing is a price"),
+        ([{NODE: 300}, {}], {"p0": 1, "p1": 1}, {}, None, "one pool without a price leaves the sum unknown"),
+        ([{NODE: 300}], {"gone": 1}, {}, None, "a pool that is not published states none"),
+        ([{NODE: -1}], {"p0": 1}, {}, None, "less than nothing is none"),
+        ([{NODE: "300"}], {"p0": 1}, {}, None, "nor is a text"),
+    ],
+)
+def test_what_nodes_and_devices_cost(
+    stated: list[dict[str, Any]],
+    nodes: dict[str, int],
+    devices: dict[str, int],
+    cents: int | None,
+    reason: str,
+) -> None:
+    pools = [
+        build.pool(f"p{at}")
+        | {"attributes": {name: {KINDS[type(value)]: value} for name, value in prices.items()}}
+        for at, prices in enumerate(stated)
+    ]
+    assert price_of(InferenceCluster.parse(one("a", pools=pools)), nodes, devices) == cents, reason
+
+
+def test_the_devices_of_all_pods_of_all_copies_are_counted_by_pool() -> None:
+    """A Leader with 2 + 1 devices and three Workers with 4, in 2 copies; beside them one with 8."""
+    two, one_more, four, eight = (StampedRequest(f"r{count}", "", count) for count in (2, 1, 4, 8))
+    gang = StampedEngine(
+        "gang",
+        2,
+        (StampedMember("Leader", "p", 1, (two, one_more)), StampedMember("Worker", "p", 3, (four,))),
+    )
+    single = StampedEngine("single", 1, (StampedMember("Standalone", "q", 1, (eight,)),))
+    more = StampedEngine("more", 3, (StampedMember("Standalone", "p", 1, (one_more,)),))
+    held = ModelReplica(name="m", engines=(gang, single, more))
+    assert devices_of(held) == {"p": 2 * (2 + 1 + 3 * 4) + 3 * 1, "q": 8}

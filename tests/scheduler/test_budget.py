@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from function.api.deployment import Engine
-from function.scheduler.budget import ALLOWANCE, UNITS, Budget, CallBudget
+from function.scheduler.budget import ALLOWANCE, UNITS, Budget, CallBudget, OutOfSteps
 from function.scheduler.device_accounting import Demand, PodLayout
 from function.scheduler.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.ledger import Ledger, NodeCapacity, Overcommitted
@@ -96,6 +96,100 @@ def test_the_steps_of_every_searchs_own_are_fewer_in_a_large_fleet(
     assert budget.allowance == allowance, reason
     assert budget.open().steps == min(100_000, allowance + 100_000)
     assert budget.most == 100_000 + allowance * max(1, clusters)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_search_takes_what_it_has_and_not_a_unit_more(seed: int) -> None:
+    """A step is so many units; what goes beyond the last of them ends the search."""
+    draw = Random(seed)
+    for _ in range(20):
+        budget = Budget(steps := draw.randint(0, 6))
+        left, ended = steps * UNITS + UNITS - 1, False
+        for _ in range(draw.randint(1, 30)):
+            units = draw.choice((None, 0, 1, UNITS - 1, UNITS, draw.randint(0, 3 * UNITS)))
+            assert (budget.units, budget.left) == (left, left // UNITS)
+            try:
+                budget.step() if units is None else budget.spend(units)
+            except OutOfSteps:
+                ended = True
+            if units is None:
+                assert ended is (left < UNITS)
+            else:
+                assert ended is (units > left)
+            if ended:
+                break
+            left -= UNITS if units is None else units
+        assert budget.left == (0 if ended else left // UNITS)
+        assert (budget.steps, budget.taken, budget.cut) == (steps, steps - budget.left, False)
+
+
+def taken_by(budget: CallBudget, steps: int) -> tuple[int, bool]:
+    """Search on, for so many steps or to the end: the steps that there were, and if others bound them."""
+    opened = budget.open()
+    for _ in range(min(steps, opened.left)):
+        opened.step()
+    return opened.steps, budget.settle(opened)
+
+
+TURNS: list[tuple[str, int, int, bool, str]] = [
+    ("", 0, 8_000, False, "before any turn a search has all there is"),
+    ("a", 900, 3_000, False, "a quarter, and within the steps of its own nothing is drawn"),
+    ("a", 1_000, 3_000, False, "so all of its quarter is left"),
+    ("a", 2_500, 3_000, True, "1,500 of it are drawn"),
+    ("a", 500, 1_500, False, "and 500 are left: a turn that goes on is divided no further"),
+    ("b", 9_999, 3_166, True, "a third of the 6,500 that are left; all of it is drawn"),
+    ("b", 0, 1_000, False, "then it has the steps of its own, and needs none"),
+    ("b", 1_000, 1_000, True, "or all of them: with a larger part it might have found more"),
+    ("a", 1_001, 2_444, True, "who had its turn leaves their parts to the two that had none"),
+    ("c", 0, 3_166, False, "half of the 4,333 that are left"),
+    ("d", 0, 5_333, False, "all of them"),
+    ("e", 3_333, 5_333, True, "one that was not counted has as much, and not less than that"),
+    ("f", 0, 3_000, False, "what it left"),
+]
+
+
+def test_the_clusters_of_a_call_take_turns() -> None:
+    budget = CallBudget(8_000, 4)
+    drawn = taken = 0
+    for cluster, steps, had, bounded, reason in TURNS:
+        budget.turn(cluster)
+        assert taken_by(budget, steps) == (had, bounded), reason
+        taken += min(steps, had)
+        drawn += max(0, min(steps, had) - ALLOWANCE)
+        assert (budget.taken, budget.drawn) == (taken, drawn), reason
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "steps", "had", "bounded", "reason"),
+    [
+        (500, None, 500, 500, False, "a search that took the whole budget has nothing more to wait for"),
+        (500, 2_000, 500, 500, False, "so too where the steps of the call are bounded elsewhere"),
+        (8_000, 700, 700, 700, True, "what bounds all steps bounds this search"),
+        (8_000, 700, 699, 700, False, "unless it ends before"),
+        (8_000, 0, 0, 0, True, "none are left"),
+    ],
+)
+def test_what_a_search_may_take_is_bounded_by_the_budget_and_by_the_call(
+    *, limit: int, most: int | None, steps: int, had: int, bounded: bool, reason: str
+) -> None:
+    assert taken_by(CallBudget(limit, 1, most=most), steps) == (had, bounded), reason
+
+
+@pytest.mark.parametrize(
+    ("most", "had", "reason"),
+    [
+        (None, [5_000, 3_750, 6_500, 1_000], "half of what is left, and the steps of its own"),
+        (5_000, [5_000, 1_500, 500, 0], "what others took is taken from the bound of all"),
+    ],
+)
+def test_a_portion_is_half_of_what_is_left(most: int | None, had: list[int], reason: str) -> None:
+    whole = CallBudget(8_000, 1, most=most)
+    for portion, steps in ((True, 3_500), (True, 1_000), (False, 9_999), (True, 9_999)):
+        part = whole.portion() if portion else whole
+        part.turn("a")
+        assert taken_by(part, steps)[0] == had.pop(0), reason
+        assert whole.with_portion(part) is whole
+    assert whole.taken == (most or 3_500 + 1_000 + 6_500 + 1_000)
 
 
 def hard(name: str, less: int = 0) -> Plain:

@@ -381,3 +381,26 @@ def test_why_no_other_fits_is_told_where_nothing_is_to_be_done_too() -> None:
     decision = decide(World(ask(), clusters(a=1), [running], build.observed(running)))
     assert (len(decision.kept), decision.placed) == (1, ())
     assert set(decision.survey()) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "nodes", "listed", "reason"),
+    [
+        (1, 1, {}, "none is missing"),
+        (2, 1, {"a": "InsufficientNodes", "c": "ClusterNotReady"}, "one is missing"),
+        (1, 0, {"a": "InsufficientNodes", "c": "ClusterNotReady"}, "all are"),
+    ],
+)
+def test_why_clusters_take_no_other_is_listed_where_a_replica_is_missing(
+    wanted: int, nodes: int, listed: dict[str, str], reason: str
+) -> None:
+    decision = decide(World(ask(wanted), clusters(a=nodes, c={"ready": False})))
+    assert {name: row.reason.name for name, row in decision.rejections.items()} == listed, reason
+    assert set(decision.survey()) == {"a", "c"}, "whoever asks is told in any case"
+
+
+def test_why_clusters_take_no_other_is_listed_where_one_that_no_longer_matches_is_held() -> None:
+    parent = ask(1)
+    held = build.replica(parent, "a", 0, pools="gone", ready=True)
+    decision = decide(World(parent, clusters(a=0), [held], build.observed(held)))
+    assert (decision.total, len(decision.held), set(decision.rejections)) == (1, 1, {"a"})
