@@ -243,6 +243,11 @@ class Member(Model):
         """The device requests; none for a member without a nodeSelector."""
         return self.node_selector.devices if self.node_selector else ()
 
+    @property
+    def constraints(self) -> tuple[MatchConstraint, ...]:
+        """What the devices of its requests must have in common; nothing without a nodeSelector."""
+        return self.node_selector.constraints if self.node_selector else ()
+
 
 class Engine(Model):
     """A part of a replica: a gang of members that talk over one pool's fabric."""

@@ -92,7 +92,6 @@ class Constraints:
 
         One that names a request the member does not have can never hold: no claim could carry it.
         """
-        stated = member.node_selector.constraints if member.node_selector else ()
         names = [request.name for request in member.requests]
         return cls(
             [
@@ -105,7 +104,7 @@ class Constraints:
                     )
                     or frozenset(range(len(names))),
                 )
-                for constraint in stated
+                for constraint in member.constraints
             ]
         )
 
@@ -327,11 +326,10 @@ def _erring(
 
 def _too_large(member: Member, sub: SubRequest) -> str:
     """Say what of a request no claim may hold; empty where one may."""
-    constraints = member.node_selector.constraints if member.node_selector else ()
     held = (
         (sub.count, MAX_CLAIMED, "devices"),
         (len(sub.claimed_by), MAX_LISTED, "selectors of a request"),
-        (len(constraints), MAX_LISTED, "constraints"),
+        (len(member.constraints), MAX_LISTED, "constraints"),
     )
     return next((f"{n} {what}, a claim holds {most}" for n, most, what in held if n > most), "")
 
@@ -716,5 +714,4 @@ def _group(
 
 def _no_common(member: Member) -> str:
     """`no common gpu.nvidia.com/pcieRoot`: the attributes of the constraints, one of which is not met."""
-    stated = member.node_selector.constraints if member.node_selector else ()
-    return f"no common {', '.join(constraint.match_attribute for constraint in stated)}"
+    return f"no common {', '.join(constraint.match_attribute for constraint in member.constraints)}"

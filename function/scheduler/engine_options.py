@@ -232,10 +232,8 @@ def _demands(
 
 def _claims(member: Member, match: Match) -> PodClaims:
     """Return the claims of one pod, as they will be stamped."""
-    constraints = member.node_selector.constraints if member.node_selector else ()
-    return PodClaims.of(
-        match.stamped, [StampedConstraint(rule.match_attribute, rule.requests) for rule in constraints]
-    )
+    constraints = [StampedConstraint(rule.match_attribute, rule.requests) for rule in member.constraints]
+    return PodClaims.of(match.stamped, constraints)
 
 
 def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterator[EngineOption]:

@@ -190,7 +190,6 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
         tried *= len(options[-1])
         if tried > LIMIT:
             raise TooMany
-    constraints = member.node_selector.constraints if member.node_selector else ()
     # Every request at once: a device serves one of them, and constraints are about several.
     for chosen in product(*options):
         taken, claimed = [0] * len(devices), 0
@@ -199,8 +198,8 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
             for entry, number in choice.taken:
                 taken[entry] += number
         fits = all(count <= device.count for count, device in zip(taken, devices, strict=True))
-        large = new and (claimed > MOST or (claimed and len(constraints) > MOST))
-        if fits and not large and _agree(constraints, chosen, devices):
+        large = new and (claimed > MOST or (claimed and len(member.constraints) > MOST))
+        if fits and not large and _agree(member.constraints, chosen, devices):
             yield chosen
 
 

@@ -299,7 +299,7 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     """The member's constraints on what its claim holds; one about nothing claimed is left out."""
     claimed = {claim.request for claim in match.claimed}
     emitted: list[dict[str, Any]] = []
-    for constraint in member.node_selector.constraints if member.node_selector else ():
+    for constraint in member.constraints:
         named = [name for name in constraint.requests if name in claimed]
         if named:
             emitted.append({"requests": named, "matchAttribute": constraint.match_attribute})

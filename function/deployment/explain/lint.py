@@ -393,8 +393,7 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unme
     stated = (
         (f"{reference.path}.nodeSelector.constraints[{index}].matchAttribute", constraint.match_attribute)
         for reference in inputs.deployment.members
-        if reference.member.node_selector
-        for index, constraint in enumerate(reference.member.node_selector.constraints)
+        for index, constraint in enumerate(reference.member.constraints)
     )
     for path, name in stated:
         qualified = {name} if "/" in name else {f"{driver}/{name}" for driver in catalogue.drivers}
