@@ -364,8 +364,7 @@ class Ledger:
         The rejections of one more replica of that namespace rest on no more.
         """
         usage = self.quotas
-        quotas = usage.of_namespace(namespace) if usage is not None else ()
-        held = [(quota, usage.held[quota.name]) for quota in quotas] if usage is not None else []
+        held = [] if usage is None else [(one, usage.held[one.name]) for one in usage.of_namespace(namespace)]
         return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging
@@ -389,8 +388,7 @@ class Ledger:
         """Return the demands of an existing replica, as stamped on it, by pool."""
         apart = self._apart.get(replica.cluster, ())
         gangs = device_accounting.stamped_gangs(replica.engines, apart=apart) if self._empty else {}
-        pools = {**replica.nodes, **gangs}
-        return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
+        return {pool: Demand(nodes, gangs.get(pool, ())) for pool, nodes in replica.nodes.items()}
 
     def occupy(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists, for what is stamped on it."""
@@ -480,7 +478,7 @@ class Ledger:
         nodes: dict[PoolKey, int] = defaultdict(int)
         touched = self._held if self._touched is None else self._touched
         for cluster in touched:
-            for replica in self._held.get(cluster, ()):
+            for replica in self._held[cluster]:
                 if not replica.deleting:
                     for pool, count in replica.nodes.items():
                         nodes[cluster, pool] += count
@@ -509,8 +507,7 @@ class Ledger:
         held = self._empty[cluster, pool]
         for replica in self.holding(cluster, pool):
             if not replica.deleting:
-                gangs = device_accounting.stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
-                held = held.charged(Demand(replica.nodes[pool], gangs.get(pool, ())))
+                held = held.charged(self.demands(replica)[pool])
         try:
             return held.stranded(Budget(PACKING)) is not None
         except OutOfSteps:  # Doubt: the pool is not reported, and no replica yields there.

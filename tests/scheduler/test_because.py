@@ -109,6 +109,23 @@ def test_why_a_cluster_was_taken(
     assert (list(placed.because), placed.runner_up) == (because, next_one), reason
 
 
+@pytest.mark.parametrize(
+    ("cached", "policy", "first", "reason"),
+    [
+        (True, "Prefer", [("readiness of the cache", (0, "Ready"))], "it is preferred where it is Ready"),
+        (True, "Require", [], "every place has it"),
+        (False, "Prefer", [], "there is none"),
+    ],
+)
+def test_the_readiness_of_a_cache_counts_where_it_is_preferred(
+    *, cached: bool, policy: str, first: list[tuple[str, Any]], reason: str
+) -> None:
+    made = build.cache("weights", phases={"a": "Ready", "b": "Pending"})
+    deployment = ask(cache="weights" if cached else None, placement={"cache": policy})
+    [placed] = decide(World(deployment, clusters(a=3, b=3), cache=[made] if cached else None)).placed
+    assert list(placed.because) == [*first, ONE, ("first by name", "a")], reason
+
+
 def test_the_docs_have_every_score_in_its_order() -> None:
     documented = re.findall(r"^\|.*\| `([^`|]+)` \|$", HOW.read_text(), re.MULTILINE)
     assert documented == [score.description for score in SCORES]

@@ -128,8 +128,10 @@ def test_nobody_gives_way_where_the_steps_do_not_tell(monkeypatch: pytest.Monkey
         "m", engines=[build.engine(members=[build.member(devices=[build.request("gpu", 5)])])]
     )
     standing = [parse(PlainDocument(build.replica(wanted, "a", index, pools="p"))) for index in range(4)]
-    assert len(yielding(ledger({"p": 2}, standing, accounting="Device"))) == 2
+    made = ledger({"p": 2}, standing, accounting="Device")
+    assert (len(yielding(made)), made.overcommitted_pools()) == (2, [("a", "p")])
     monkeypatch.setattr("function.scheduler.ledger.PACKING", 1)
+    assert (yielding(made), made.overcommitted_pools()) == ((), [("a", "p")]), "it is known to hold too much"
     made = ledger({"p": 2}, standing, accounting="Device")
     assert (yielding(made), made.overcommitted_pools()) == ((), [])
 
