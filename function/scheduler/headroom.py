@@ -232,16 +232,17 @@ def _partly_held(
 ) -> Iterator[PartlyHeld]:
     """Yield the finding about one pool; nothing where sharing gains nothing, or its packing is not found out.
 
-    Devices are counted by packing everything that stands there, not by dividing sums.
+    Devices are counted by packing everything that stands there, not by dividing sums. Of others the requests
+    may not have been read (`read_snapshots`): those keep their nodes whole, so no more is said than fits.
     """
     ledger = decision.ledger
-    others = [
-        stamped_gangs(replica.engines).get(pool.name, ()) for replica in ledger.holding(cluster, pool.name)
-    ]
+    holding = ledger.holding(cluster, pool.name)
+    others = [stamped_gangs(replica.engines).get(pool.name, ()) for replica in holding]
+    unread = sum(replica.nodes[pool.name] for replica in holding if not replica.engines)
     new = [placed.candidate for placed in decision.placed if placed.candidate.cluster.name == cluster]
     placed = [candidate.demands[pool.name].gangs for candidate in new if pool.name in candidate.demands]
     room: DeviceCapacity | None = DeviceCapacity(
-        pool.nodes - pool.unusable, PoolDevices(pool), total([*others, *placed])
+        pool.nodes - pool.unusable - unread, PoolDevices(pool), total([*others, *placed])
     )
     by_nodes, by_devices = max(0, ledger.capacity(cluster, pool.name).free_nodes) // held[-1].nodes, 0
     budget = Budget(PACKING)

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from function.scheduler.headroom import (
+    Guarantee,
+    PartlyHeld,
     Question,
     count_more,
     fitting_pools,
+    guarantees,
     partly_held,
     rejections_of_another,
     room_by_cluster,
 )
 from tests.support import build
-from tests.support.cases import ask, one
+from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -66,6 +69,7 @@ FLEET = [one("a", 4), one("b", 2), one("c", 1, ready=False), {**one("d", 1), "st
 def test_more_replicas_are_counted_up_to_a_limit() -> None:
     decision = decide(World(ask(), FLEET))
     assert [count_more(decision, limit) for limit in (9, 2)] == [5, 2]
+    assert count_more(decide(World(ask(), FLEET, input=QUOTA)), 9) == 2, "a quota has room for two more"
 
 
 def test_why_each_cluster_takes_no_other() -> None:
@@ -149,3 +153,136 @@ def test_whole_nodes_that_are_held_for_a_part_are_told_of(
     decision = decide(World(ask(2, gpus=gpus), [one("a", nodes, **more)]))
     held = "a/p0: 2 whole nodes are held for a part of their devices"
     assert [str(pool) for pool in partly_held(decision)] == ([f"{held}; {fit}"] if fit else [])
+
+
+@pytest.mark.parametrize(
+    ("finding", "text"),
+    [
+        (
+            PartlyHeld("a", "p", 1, 1, 2),
+            "1 whole node is held for a part of its devices; 1 more replica fits there, 2",
+        ),
+        (
+            PartlyHeld("a", "p", 2, 0, 50),
+            "2 whole nodes are held for a part of their devices; 0 more replicas fit there, at least 50",
+        ),
+    ],
+)
+def test_a_finding_is_text_and_data(finding: PartlyHeld, text: str) -> None:
+    assert str(finding) == f"a/p: {text} with accounting: Device on the pool"
+    assert finding.plain == {
+        "cluster": "a",
+        "pool": "p",
+        "nodes": finding.nodes,
+        "byNodes": finding.by_nodes,
+        "byDevices": finding.by_devices,
+        "message": str(finding),
+    }
+
+
+def found_of(decision: Any) -> list[tuple[str, str, int, int, int]]:
+    return [(one.cluster, one.pool, one.nodes, one.by_nodes, one.by_devices) for one in partly_held(decision)]
+
+
+def test_pools_of_which_most_is_held_come_first() -> None:
+    """Of those that stay and of those that are placed. What others hold there is not free."""
+    parent, other = ask(4, gpus=3), ask(1, gpus=8)
+    other["metadata"]["name"] = "other"
+    listed = [
+        *(build.replica(parent, "b", index, pools="p0", ready=True) for index in range(2)),
+        build.replica(other, "b", 0, pools="p0", ready=True),
+        build.replica(parent, "c", 0, pools="gone", ready=True),
+    ]
+    fleet = [one("a", 1), one("b", 4), one("c", 0)]
+    decision = decide(World(parent, fleet, listed, build.observed(listed[0], listed[1], listed[3])))
+    assert [placed.candidate.cluster.name for placed in decision.placed] == ["a", "b"]
+    assert found_of(decision) == [("b", "p0", 3, 0, 3), ("a", "p0", 1, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "usable", "found", "reason"),
+    [
+        (4, 4, [("a", "p0", 2, 2, 6)], "four nodes of two each, two of them there"),
+        (4, 3, [("a", "p0", 2, 1, 4)], "a node that is of no use takes nothing"),
+        (1, 1, [], "two of two nodes that are no longer there leave less than nothing"),
+    ],
+)
+def test_devices_are_counted_on_the_nodes_that_can_be_used(
+    nodes: int, usable: int, found: list[tuple[str, str, int, int, int]], reason: str
+) -> None:
+    parent = ask(2, gpus=4)
+    pool = build.pool("p0", nodes) | {"usable": {"nodes": usable}}
+    standing = [build.replica(parent, "a", index, pools="p0", ready=True) for index in range(2)]
+    decision = decide(World(parent, [one("a", pools=[pool])], standing, build.observed(*standing)))
+    assert found_of(decision) == found, reason
+
+
+def test_engines_on_other_pools_are_no_part_of_what_a_pool_is_held_for() -> None:
+    """One engine on each of two pools: both are held for a part."""
+    engines = [
+        single(build.request("gpu", 2), name=name, selectors=[{"cel": f'node.name == "{pool}"'}])
+        for name, pool in (("x", "p0"), ("y", "p1"))
+    ]
+    fleet = [one("a", pools=[build.pool("p0", 2), build.pool("p1", 3)])]
+    decision = decide(World(ask(1, engines=engines), fleet))
+    assert found_of(decision) == [("a", "p0", 1, 1, 7), ("a", "p1", 1, 2, 11)]
+
+
+def test_a_packing_that_is_not_found_out_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    decision = decide(World(ask(2, gpus=1), [one("a", 3)]))
+    assert len(found_of(decision)) == 1
+    monkeypatch.setattr("function.scheduler.headroom.PACKING", 0)
+    assert found_of(decision) == []
+
+
+@pytest.mark.parametrize(
+    ("holds", "borrowers", "rest", "reason"),
+    [
+        (1, {"b": 1}, "; 1 more when b returns what it borrows", "one borrows"),
+        (1, {"c": 1, "b": 4}, "; 2 more when b, c return what they borrow", "no more than is guaranteed"),
+        (
+            0,
+            dict.fromkeys("edcb", 1),
+            "; 3 more when b, c, d and 1 more return what they borrow",
+            "three are named",
+        ),
+        (3, {"b": 1}, "", "all of it is held"),
+        (4, {"b": 1}, "", "and more, which is borrowed"),
+        (1, {}, "", "nobody borrows"),
+    ],
+)
+def test_how_far_a_guarantee_is_held_is_said(
+    holds: int, borrowers: dict[str, int], rest: str, reason: str
+) -> None:
+    said = str(Guarantee("a", "cents_per_hour", holds, 3, borrowers))
+    assert said == f"a holds {holds} of 3 guaranteed cents an hour{rest}", reason
+
+
+def test_the_guarantees_of_a_namespace_and_who_borrows_of_the_same_pools() -> None:
+    """What is within a guarantee of theirs is not borrowed, nor what our own team holds."""
+    quotas = [
+        {"name": "ours", "namespaces": [build.NAMESPACE, "kin"], "guaranteed": {"nodes": 3, "replicas": 2}},
+        {
+            "name": "pool-q",
+            "namespaces": [build.NAMESPACE],
+            "cel": 'node.name == "q"',
+            "guaranteed": {"nodes": 1},
+        },
+        {"name": "lent", "namespaces": ["b", "c"], "guaranteed": {"nodes": 1}},
+    ]
+    listed = []
+    for namespace, count in ((build.NAMESPACE, 1), ("kin", 1), ("b", 3), ("d", 1)):
+        parent = ask(count)
+        parent["metadata"]["namespace"] = namespace
+        listed += [build.replica(parent, "a", index, pools="p", ready=True) for index in range(count)]
+    config = {"overcommit": "Yield", "quotas": quotas, "priorityClasses": []}
+    fleet = [one("a", pools=[build.pool("p", 7), build.pool("q", 1)])]
+    decision = decide(World(ask(3), fleet, listed, build.observed(listed[0]), input=config))
+    assert [
+        (row.quota, row.unit, row.holds, row.guaranteed, row.borrowers) for row in guarantees(decision)
+    ] == [
+        ("ours", "nodes", 4, 3, {"b": 2}),
+        ("ours", "replicas", 4, 2, {"b": 2}),
+        ("pool-q", "nodes", 1, 1, {}),
+    ]
+    assert list(guarantees(decide(World(ask(3), fleet)))) == [], "nothing is guaranteed"
