@@ -200,7 +200,7 @@ def test_pools_of_which_most_is_held_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "usable", "found", "reason"),
+    ("nodes", "usable", "findings", "reason"),
     [
         (4, 4, [("a", "p0", 2, 2, 6)], "four nodes of two each, two of them there"),
         (4, 3, [("a", "p0", 2, 1, 4)], "a node that is of no use takes nothing"),
@@ -208,13 +208,13 @@ def test_pools_of_which_most_is_held_come_first() -> None:
     ],
 )
 def test_devices_are_counted_on_the_nodes_that_can_be_used(
-    nodes: int, usable: int, found: list[tuple[str, str, int, int, int]], reason: str
+    nodes: int, usable: int, findings: list[tuple[str, str, int, int, int]], reason: str
 ) -> None:
     parent = ask(2, gpus=4)
     pool = build.pool("p0", nodes) | {"usable": {"nodes": usable}}
     standing = [build.replica(parent, "a", index, pools="p0", ready=True) for index in range(2)]
     decision = decide(World(parent, [one("a", pools=[pool])], standing, build.observed(*standing)))
-    assert found_of(decision) == found, reason
+    assert found_of(decision) == findings, reason
 
 
 def test_engines_on_other_pools_are_no_part_of_what_a_pool_is_held_for() -> None:

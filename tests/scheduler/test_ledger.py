@@ -408,7 +408,7 @@ def ours(replica: ModelReplica, *, terminating: bool = False) -> OwnReplica:
 
 
 @pytest.mark.parametrize(
-    ("own", "publishing", "expected", "reason"),
+    ("ours_on", "publishing", "expected", "reason"),
     [
         (
             [("m", "b", "p", False), ("m", "a", "q", False), ("n", "a", "q", False)],
@@ -430,7 +430,7 @@ def ours(replica: ModelReplica, *, terminating: bool = False) -> OwnReplica:
     ],
 )
 def test_which_pools_of_ours_are_overcommitted(
-    own: list[tuple[str, str, str, bool]], publishing: str, expected: list[str], reason: str
+    ours_on: list[tuple[str, str, str, bool]], publishing: str, expected: list[str], reason: str
 ) -> None:
     stated = [build.pool(name, nodes) | {"overcommitted": over} for name, nodes, over in STATED]
     made = build.cluster("c", stated)
@@ -439,7 +439,7 @@ def test_which_pools_of_ours_are_overcommitted(
     ledger = Ledger(clusters.values())
     for one in (*(standing(name, "a", "q") for name in "xy"), *(standing(name, "b", "p") for name in "xy")):
         ledger.open(one, one.cluster)
-    held = [ours(standing(name, on, pool), terminating=leaves) for name, on, pool, leaves in own]
+    held = [ours(standing(name, on, pool), terminating=leaves) for name, on, pool, leaves in ours_on]
     said = overcommitted_pools(held, ledger, {name: clusters[name] for name in publishing})
     assert [str(one) for one in said] == expected, reason
     assert {one.nodes for one in said} <= {0 if one.published else 2 for one in said}
