@@ -70,13 +70,13 @@ def config_map(
     """
     present_before, absent_before = _lists({} if before is None else before.manifest)
     held = _held(replica, placements, present_before)
-    present = _fitting(held, present_before, MAX_PRESENT // max(1, len(ports)))
+    present = _fitting(held, present_before, MAX_PRESENT // len(ports))
     absent = {
         name: source for name, source in {**absent_before, **present_before}.items() if name not in held
     }
     latest = dict(reversed([*absent.items()][-MAX_ABSENT:]))
     used = sum(_size(*item) for item in present.items())
-    left = _fitting(latest, (), MAX_BYTES // max(1, len(ports)) - used)
+    left = _fitting(latest, (), MAX_BYTES // len(ports) - used)
     absent = {name: source for name, source in absent.items() if name in left}
     lists = {
         field: {"models": [{"id": name, "source": source} for name, source in sources.items()]}
@@ -119,12 +119,15 @@ def _fitting(sources: Mapping[str, str], first: Collection[str], most: int) -> d
 def unlisted(
     replica: Workload, placements: Iterable[AdapterPlacement], observed: Mapping[str, ObservedObject]
 ) -> int:
-    """Return how many adapters wait because the lists of the engines with room are full."""
+    """Return how many adapters wait because the lists of the engines with room are full.
+
+    Some are placed, so there is such an engine.
+    """
     before = next((observed[key] for key in observed if names.what_of(key) == names.ADAPTERS), None)
     listed, _ = _lists({} if before is None else before.manifest)
     held = _held(replica, placements, listed)
     engines = sum(engine.adapters is not None for engine in replica.spec.engines)
-    return len(held) - len(_fitting(held, listed, MAX_PRESENT // max(1, engines)))
+    return len(held) - len(_fitting(held, listed, MAX_PRESENT // engines))
 
 
 def configured(observed: Mapping[str, ObservedObject]) -> tuple[str, ...] | None:

@@ -211,8 +211,8 @@ def _accepted(
     ]
     text = "Reserved keys are left out of pods; pods that run with them have them until their next edit"
     text = f"{text}: {listed(reserved, SHOWN)}" if reserved else ""
-    waits = unlisted(snapshot.replica, snapshot.placements, snapshot.observed)
-    if waits:
+    placements = snapshot.placements
+    if placements and (waits := unlisted(snapshot.replica, placements, snapshot.observed)):
         full = f"{counted(waits, 'adapter')} wait{'s' * (waits == 1)}: the list of adapters is full"
         text = joined(text, f"{full} ({MAX_PRESENT} bytes)")
     refused = [

@@ -95,9 +95,7 @@ def deployment_name(replica: str, engine: str) -> str:
 
 def gang_name(replica: str, engine: str) -> str:
     """Name of an engine's LeaderWorkerSet."""
-    name = child_name(replica, engine)
-    is_valid = len(name) <= GANG_LENGTH and is_dns_1035(name)
-    return name if is_valid else _mended(replica, engine, limit=GANG_LENGTH)
+    return _mended(replica, engine, limit=GANG_LENGTH)
 
 
 def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
@@ -134,8 +132,8 @@ def picker_service_name(replica: str) -> str:
     name = picker_name(replica)
     if is_dns_1035(name):
         return name
-    # `m-` goes before a leading digit, and only a dot costs a digest: v0.3 had no such Service that worked.
-    prefixed = f"m-{name}" if name[:1].isdigit() else name
+    # What `m-` does not mend has a dot, which costs a digest: v0.3 had no such Service that worked.
+    prefixed = f"m-{name}"
     return prefixed if is_dns_1035(prefixed) else _mended(name)
 
 
@@ -176,7 +174,10 @@ def _subdomain(name: str, *parts: str) -> str:
 
 
 def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:
-    """Return a DNS-1035 label for what the parts name, apart from every other by the digest of the parts."""
+    """Return a DNS-1035 label for what the parts name, apart from every other by the digest of the parts.
+
+    It is `child_name` of the parts where that is such a label and short enough.
+    """
     prefix = "m-" if parts[0][:1].isdigit() else ""
     is_whole = len(prefix + "-".join(parts)) <= limit - DIGEST_LENGTH - 1
     digits = DIGEST_LENGTH if is_whole or limit == NAME_LENGTH else APART

@@ -223,7 +223,7 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
         running.is_applied(was_applied=False)
         and is_about_spec(running, "", was_updated=False)
         and _is_labelled(running.remote or {})
-        and 0 < count(running, "replicas") == count(running, "updatedReplicas")
+        and count(running, "replicas") == count(running, "updatedReplicas")
         and count(running, "availableReplicas") > 0
     )
 

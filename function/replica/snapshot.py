@@ -174,7 +174,7 @@ def read_snapshot(
     if has_room(request) and request.resolution(PLACEMENTS) is Resolution.UNRESOLVED:
         text = "Waiting for the adapters that are placed here; everything running is kept"
         return Doubt("WaitingForAdapters", text)
-    placements = read_placements(request.required.get(PLACEMENTS, ()), reuse) if has_room(request) else ()
+    placements = read_placements(request.required[PLACEMENTS], reuse) if has_room(request) else ()
     # Law C 6: objects stay in the namespace where the replica runs, whatever the input now wants for new
     # ones. A successor in another namespace would need the devices that the running workload holds, in all
     # replicas at once. Only a move that an earlier release began goes on, to where the input wants it.

@@ -52,7 +52,7 @@ def own_replicas(deployment: Plain, *on: str, ready: bool = True) -> list[Plain]
     ]
 
 
-def ask_for(deployment: Plain, made: list[Plain], running: list[Plain], **more: Any) -> Answer:
+def ask_for(deployment: Plain, made: list[Plain] | None, running: list[Plain], **more: Any) -> Answer:
     """Return the answer to a world."""
     return run(World(deployment, made, running, build.observed(*running), **more), level="plain")
 
@@ -203,6 +203,23 @@ def test_without_a_clock_nothing_happens_and_it_is_said(beats: Plain, said: str)
     assert f"{said}, so nothing is evacuated" in answer.conditions["ReplicasScheduled"][2]
     quiet = ask_for(asking(evacuate=None), made, own_replicas(asking(), "a"))
     assert "evacuated" not in str(quiet.conditions), "who did not ask is not told"
+
+
+@pytest.mark.parametrize(
+    ("reason", "made", "well"),
+    [
+        ("nothing is to be evacuated", fleet(a=None, b=None), True),
+        ("the clusters are not delivered, so nobody knows their clock", None, False),
+        ("no cluster exists, so none is without a clock", [], False),
+    ],
+)
+def test_a_clock_is_missed_only_where_a_known_fleet_needs_one(
+    reason: str, made: list[Plain] | None, *, well: bool
+) -> None:
+    [mine] = own_replicas(asking(), "a")
+    answer = ask_for(asking(), made, [mine if well else sick(mine)])
+    assert set(answer.replicas) == {"replica-a-0"}
+    assert "evacuated" not in str(answer.conditions), reason
 
 
 @pytest.mark.parametrize("size", range(1, 8))

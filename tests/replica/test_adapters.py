@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from function.api.adapter import placement_name
+from function.replica import adapters
 from function.replica.adapters import MAX_BYTES, UPDATING
 from tests.replica.build import (
     NAMESPACE,
@@ -25,6 +26,27 @@ from tests.replica.provider import applied
 
 ROOM = {"slots": 4, "maxRank": 32}
 LOADER = "registry.k8s.io/gateway-api-inference-extension/lora-syncer:v1.2.1"
+
+
+LIST = """\
+{
+  "vLLMLoRAConfig": {
+    "name": "my-model-5ab63",
+    "port": 8000,
+    "ensureExist": {
+      "models": [
+        {
+          "id": "support",
+          "source": "acme/support"
+        }
+      ]
+    },
+    "ensureNotExist": {
+      "models": []
+    }
+  }
+}
+"""
 
 
 def placement(adapter: str, created: str = "2026-01-01T00:00:00Z", **metadata: Any) -> dict[str, Any]:
@@ -105,13 +127,11 @@ def test_a_serving_pod_gets_flags_a_loader_and_the_list_as_a_volume() -> None:
         "env": [{"name": "DYNAMIC_LORA_ROLLOUT_CONFIG", "value": "/adapters/main.yaml"}],
         "volumeMounts": [{"name": "adapters", "mountPath": "/adapters", "readOnly": True}],
     }
-    made = manifests(answer)["adapters"]
-    assert made["metadata"] == {"name": name, "namespace": "default"}
-    assert lists(answer) == {
-        "name": REPLICA,
-        "port": 8000,
-        "ensureExist": {"models": [{"id": "support", "source": "acme/support"}]},
-        "ensureNotExist": {"models": []},
+    assert manifests(answer)["adapters"] == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": {"main.yaml": LIST},
     }
 
 
@@ -134,6 +154,56 @@ def test_a_list_is_bounded_by_what_is_stored_and_the_replica_says_who_waits(
     )
     text = f"{adapters - len(listed)} adapters wait: the list of adapters is full (393216 bytes)"
     assert answer.conditions["ModelAccepted"][2] == text
+
+
+BOUNDS = [
+    ("what fits to the byte is listed, and so is what left", 0, 0, ["long", "newer"], ["left"]),
+    ("one byte less, and the last adapter waits", -1, 0, ["long"], ["left"]),
+    ("one byte less of all, and what left is not named", 0, -1, ["long", "newer"], []),
+]
+
+
+@pytest.mark.parametrize(("reason", "spare", "spare_of_all", "there", "left"), BOUNDS)
+def test_engines_with_room_share_the_bytes_of_their_lists(
+    reason: str,
+    spare: int,
+    spare_of_all: int,
+    there: list[str],
+    left: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = [*(engine(name) | {"adapters": ROOM} for name in ("one", "two")), engine("without")]
+    asked = [
+        placement(name * 9, created) for name, created in (("long", "2026-01-01"), ("newer", "2026-01-02"))
+    ]
+    before = Scene(replica(*engines), more={"adapters": [*asked, placement("left" * 9)]})
+    after = before.but(observed=applied(run(before)), more={"adapters": asked})
+    # An Object has an entry as JSON in JSON, in a frame of at most 120 bytes.
+    size = {
+        name: 120 + len(json.dumps(json.dumps([name * 9, f"acme/{name * 9}"])))
+        for name in ("long", "newer", "left")
+    }
+    used = size["long"] + size["newer"]
+    monkeypatch.setattr(adapters, "MAX_PRESENT", 2 * used + spare)
+    monkeypatch.setattr(adapters, "MAX_BYTES", 2 * (used + size["left"] + spare_of_all))
+    answer = run(after)
+    content = lists(answer, "one.yaml")
+    assert [content[key]["models"] for key in ("ensureExist", "ensureNotExist")] == [
+        [{"id": name * 9, "source": f"acme/{name * 9}"} for name in names] for names in (there, left)
+    ]
+    waits = f"{2 - len(there)} adapter waits: the list of adapters is full (393216 bytes)"
+    assert answer.conditions["ModelAccepted"][2] == ("" if len(there) == 2 else waits)
+
+
+def test_a_full_list_counts_who_waits_behind_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large adapter that is listed keeps its turn before three small ones that were created earlier."""
+    large, small = placement("z" * 60, "2026-01-02"), [placement(name, "2026-01-01") for name in "abc"]
+    before = scene(large)
+    after = scene(*small, large).but(observed=applied(run(before)))
+    monkeypatch.setattr(adapters, "MAX_PRESENT", 500)
+    answer = run(after)
+    assert [model["id"] for model in lists(answer)["ensureExist"]["models"]] == ["a", "z" * 60]
+    assert "2 adapters wait" in answer.conditions["ModelAccepted"][2]
 
 
 def test_a_full_list_keeps_what_it_has_and_names_nobody_who_waits_as_absent() -> None:
@@ -159,6 +229,11 @@ FLAGS = [
         [],
     ),
     (
+        "those beyond the slots of a batch wait in the memory of the host",
+        {"room": {"slots": 4, "overcommit": 2}},
+        ["--enable-lora", "--max-loras=4", "--max-lora-rank=16", "--max-cpu-loras=8"],
+    ),
+    (
         "a command of its own does",
         {"command": ["vllm", "serve", "x"], "args": []},
         ["--enable-lora", "--max-loras=4", "--max-lora-rank=32"],
@@ -169,7 +244,7 @@ FLAGS = [
 @pytest.mark.parametrize(("reason", "options", "expected"), FLAGS, ids=[case[0] for case in FLAGS])
 def test_flags(reason: str, options: dict[str, Any], expected: list[str]) -> None:
     args = pod(run(scene(**options)))["containers"][0]["args"]
-    assert args == [*options["args"], *expected]
+    assert args == [*options.get("args", ["--model=small"]), *expected]
 
 
 def test_of_a_gang_the_leader_has_the_loader() -> None:
@@ -202,6 +277,7 @@ def test_what_leaves_is_named_until_it_comes_back() -> None:
     assert answer.status["adapters"] == [{"name": "a"}, {"name": "b"}], (
         "the cluster still has the list of before"
     )
+    assert lists(run(gone.but(observed=applied(answer)))) == lists(answer), "it is named for a while"
     back = run(asked.but(observed=applied(answer)))
     assert lists(back)["ensureNotExist"]["models"] == []
     assert [model["id"] for model in lists(back)["ensureExist"]["models"]] == ["a", "b"]
@@ -212,6 +288,30 @@ def test_one_that_cannot_be_read_keeps_the_weights_that_it_was_listed_with() -> 
     odd = placement("a") | {"spec": 7}
     answer = run(asked.but(observed=applied(run(asked)), more={"adapters": [odd, placement("b")]}))
     assert [model["source"] for model in lists(answer)["ensureExist"]["models"]] == ["acme/a", "acme/b"]
+
+
+@pytest.mark.parametrize("labels", [{}, {"modelplane.ai/adapter": "c"}], ids=["no name", "no weights"])
+def test_one_that_cannot_be_read_and_was_never_listed_is_loaded_by_nobody(labels: dict[str, str]) -> None:
+    """The loader would ask the engine for weights without a name, or for a name without weights."""
+    odd = placement("c", labels=labels)
+    odd["spec"] = {} if labels else {"source": "acme/c"}
+    answer = run(scene(placement("a"), odd))
+    assert [model["id"] for model in lists(answer)["ensureExist"]["models"]] == ["a"]
+
+
+def test_what_is_configured_is_what_the_list_on_the_cluster_says() -> None:
+    """Whatever else somebody wrote into it there; while no list is seen, what was said before stays."""
+    asked = scene(placement("a"))
+    observed = applied(run(asked))
+    data = observed["adapters"]["status"]["atProvider"]["manifest"]["data"]
+    observed["adapters"]["status"]["atProvider"]["manifest"]["data"] = {"a.txt": "not a list", **data}
+    assert run(asked.but(observed=observed)).status["adapters"] == [{"name": "a"}]
+    composed = {key: made for key, made in observed.items() if key != "adapters"}
+    assert run(asked.but(observed=composed)).conditions["ModelAccepted"] == (True, "Accepted", "")
+    unseen = asked.but(observed=applied(run(asked), adapters="nothing"))
+    assert "adapters" not in run(unseen).status
+    said = unseen.replica | {"status": {"adapters": [{"name": "b"}]}}
+    assert run(unseen.but(replica=said)).status["adapters"] == [{"name": "b"}]
 
 
 def test_a_list_that_no_engine_wants_any_more_stays_until_no_pod_mounts_it() -> None:

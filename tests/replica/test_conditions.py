@@ -433,7 +433,9 @@ class TestStatus:
         assert run(SCENE).status == {}
 
     def test_engines_and_what_all_of_their_pods_run(self) -> None:
-        answer = run(self.scene.but(observed=applied(run(self.scene))))
+        settled = self.scene.but(observed=applied(run(self.scene)))
+        answer = run(settled)
+        assert run(settled, level="wire").status == answer.status
         assert answer.status["engines"] == [
             {"name": "a", "copies": 1, "available": 1, "updated": 1},
             {"name": "b", "copies": 2, "available": 2, "updated": 2},

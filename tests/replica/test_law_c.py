@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import random
 from types import SimpleNamespace
@@ -12,10 +13,11 @@ import pytest
 
 from function import dispatch, wire
 from function.api.model import mapping
+from function.boundary import PlainDocument, Shape, Unreadable
 from function.boundary.memory import Memory, Session
 from function.fail_static import base_of
 from function.objects import ObjectIdentity, ObservedObject
-from function.replica import compose, names, state
+from function.replica import compose, handler, names, state
 from tests.fuzz.mutate import mutated
 from tests.replica import generate
 from tests.replica.build import (
@@ -33,6 +35,8 @@ from tests.replica.build import (
     run_bytes,
 )
 from tests.replica.provider import STAGES, applied
+from tests.support import drive
+from tests.support.build import condition
 from tests.support.scale import BATCHES, batch
 
 if TYPE_CHECKING:
@@ -187,6 +191,33 @@ def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, leve
     assert answer.ready == settled.observed.keys()
     assert level == "wire" or answer.counts["objects_kept"] == len(settled.observed)
     assert not answer.unready
+
+
+class Undecodable(PlainDocument):
+    """A composite nothing of which can be decoded."""
+
+    def plain(self) -> Plain:
+        raise Unreadable("deep inside")
+
+    def project(self, _shape: Shape) -> Plain:
+        return self.plain()
+
+
+def test_of_a_composite_that_cannot_be_decoded_all_stays_and_nothing_is_believed() -> None:
+    """That its gang was updated stands in its status; without that the gang's own status proves nothing."""
+    made = replica(gang(), conditions=[condition("ModelUpdated", status=True)])
+    seen = applied(run(Scene(made)))
+    seen["model-serving-main"]["status"]["atProvider"]["manifest"]["metadata"]["generation"] = 2
+    asked = Scene(made, observed=seen).asked.request()
+    assert drive.of_core(handler.run(asked)).conditions["ModelUpdated"][0]
+    answer = drive.of_core(handler.run(dataclasses.replace(asked, composite=Undecodable(made))))
+    assert {key: one["spec"] for key, one in answer.desired.items()} == {
+        key: one["spec"] for key, one in seen.items()
+    }
+    said = {key: value[:2] for key, value in answer.conditions.items()}
+    assert said == dict(
+        zip(CONDITIONS, [(False, "Malformed"), (True, "Serving"), (False, "Updating")], strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -355,6 +386,17 @@ def test_a_namespace_whose_name_cannot_be_read_stays() -> None:
     observed = applied(run(scene))
     observed["namespace"]["spec"]["forProvider"] = {}
     assert "namespace" in run(scene.but(observed=observed, input=None)).desired
+
+
+def test_a_workload_whose_namespace_cannot_be_read_moves_nothing() -> None:
+    scene = Scene(replica(engine("a"), engine("b")))
+    observed = applied(run(scene))
+    del observed["model-serving-a"]["spec"]["forProvider"]["manifest"]["metadata"]["namespace"]
+    for seen in (observed, {"model-serving-a": observed["model-serving-a"]}):
+        made = manifests(run(scene.but(observed=seen)))
+        assert {
+            one["metadata"].get("namespace") for key, one in made.items() if key != "model-serving-a"
+        } == {"default"}
 
 
 def test_a_namespace_that_a_key_stands_for_does_not_become_another() -> None:

@@ -17,6 +17,8 @@ from tests.support.scale import seeds
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+DOT = "r" * 56 + ".x"
+"""A name that is cut right after its dot, where no name may end."""
 LONG = "a-model-replica-with-a-very-long-name-that-is-close-to-57-5ab63"
 
 CASES: list[tuple[str, Any, tuple[Any, ...], str]] = [
@@ -58,6 +60,38 @@ CASES: list[tuple[str, Any, tuple[Any, ...], str]] = [
         "a dot in a Service: mended, and a digest tells it from a namesake",
         *(names.picker_service_name, ("llama-3.1",), "llama-3-1-epp-9941c"),
     ),
+    ("the same after a digit", names.picker_service_name, ("4bit-3.1",), "m-4bit-3-1-epp-35549"),
+    (
+        "the digest of what a claim template asks for is part of its name",
+        *(names.claim_name, ("r", "main", "Worker", "0a1b2c3d"), "r-main-worker-devices-0a1b2c3d-55914"),
+    ),
+    ("one of each replica", names.budget_name, (REPLICA, "main"), "my-model-5ab63-main-budget-48148"),
+    ("one of each replica", names.secret_name, (REPLICA, "pull"), "my-model-5ab63-secret-pull-0a813"),
+    ("one of each replica", names.adapters_name, (REPLICA,), "my-model-5ab63-adapters"),
+    (
+        "an engine that is called like the picker",
+        names.deployment_name,
+        ("r" * 60, "epp"),
+        f"{'r' * 57}-04d2d",
+    ),
+    ("cut after a dot", names.deployment_name, (DOT, "main"), f"{'r' * 56}--d73d3"),
+    ("cut after a dot", names.budget_name, (DOT, "main"), f"{'r' * 56}--8d2b0"),
+    ("cut after a dot", names.secret_name, (DOT, "pull"), f"{'r' * 56}--7a0d3"),
+    ("cut after a dot", names.claim_name, (DOT, "main", "Standalone", "0a1b2c3d"), f"{'r' * 56}--300f2"),
+    ("cut after a dot", names.pool_name, (f"{DOT}xxx",), f"{'r' * 56}--e5bac"),
+    ("63 characters are not cut", names.picker_name, ("r" * 59,), f"{'r' * 59}-epp"),
+    ("63 characters are not cut", names.serving_label, ("r" * 63,), "r" * 63),
+    ("64 are too many for a label", names.serving_label, ("r" * 64,), f"{'r' * 57}-c9ea6"),
+    ("28 characters leave KServe room", names.service_name, ("r" * 28,), "r" * 28),
+    ("29 do not", names.service_name, ("r" * 29,), f"{'r' * 15}-f306dbb49049"),
+    ("46 characters", names.gang_name, ("r" * 35, "main"), f"{'r' * 35}-main-3e594"),
+    ("47 are too many", names.gang_name, ("r" * 36, "main"), f"{'r' * 33}-f6f67ef9301a"),
+    ("mended and whole", names.gang_name, ("r." + "s" * 33, "main"), f"r-{'s' * 33}-main-5a8af"),
+    ("mended and cut", names.gang_name, ("r." + "s" * 34, "main"), f"r-{'s' * 31}-88140adca832"),
+    ("mended and whole", names.gang_name, ("4" + "r" * 32, "main"), f"m-4{'r' * 32}-main-dea0f"),
+    ("mended and cut", names.gang_name, ("4" + "r" * 33, "main"), f"m-4{'r' * 30}-0cf3d93a2831"),
+    ("as v0.3: pods up to index 9", names.legacy_gang_name, ("r" * 39, "e", 10), f"{'r' * 39}-e-54b3b"),
+    ("an index of two digits leaves a character less", names.legacy_gang_name, ("r" * 42, "e", 11), ""),
 ]
 
 
@@ -169,6 +203,7 @@ KEYS = [
     ("pods-main", names.Key("pods", "main")),
     ("secret-a.b", names.Key("secret", "a.b")),
     ("namespace", names.Key("namespace")),
+    ("model-serving", names.Key("inference-service")),
     ("model-serving-", None),
     ("of-another-step", None),
 ]
@@ -177,6 +212,7 @@ KEYS = [
 @pytest.mark.parametrize(("key", "expected"), KEYS)
 def test_a_key_reads_back(key: str, expected: names.Key | None) -> None:
     assert names.read_key(key) == expected
+    assert names.what_of(key) == ("" if expected is None else expected.what)
 
 
 def test_every_composed_key_reads_back() -> None:

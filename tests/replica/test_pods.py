@@ -127,6 +127,8 @@ BLOCKS = [
     (("--page-size=1", "--block-size=64"), 64),
     (("--block-size=auto",), 16),
     (("--block-size=0",), 16),
+    (("--block-size=1000000",), 1_000_000),
+    (("--block-size=1000001",), 16),
 ]
 
 

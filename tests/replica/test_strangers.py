@@ -285,6 +285,7 @@ class Late(NamedTuple):
     updated: int = 1
     available: int = 1
     labelled: bool = True
+    synced: bool = True
 
 
 LATE = [
@@ -295,6 +296,7 @@ LATE = [
     Late("no new pod yet", False, updated=0),
     Late("the new pod does not take requests yet", False, available=0),
     Late("there is no pod", False, replicas=0, updated=0, available=0),
+    Late("the provider could not write it", False, synced=False),
 ]
 
 
@@ -316,6 +318,7 @@ def test_the_service_of_a_picker_follows_its_pods(late: Late) -> None:
         **held,
         "status": {**remote(manifest)["status"], **status},
     }
+    seen["epp"]["status"]["conditions"][0]["status"] = str(late.synced)
     after = rolling.but(observed=seen)
     assert picker_of(after) == (True, PICKER_LABEL if late.follows else "app")
     if late.follows:
@@ -340,6 +343,19 @@ def test_a_picker_that_runs_gets_probes_and_permissions_with_the_next_edit() -> 
         ("llm-d.ai", "inferenceobjectives"),
     }
     assert wanted <= {(rule["apiGroups"][0], rule["resources"][0]) for rule in changed["epp-role"]["rules"]}
+
+
+def test_a_role_is_made_anew_with_all_kinds_beside_pods_that_run() -> None:
+    """The Role of before stays as it stands; one that was deleted, or has all kinds, is not taken back."""
+    scene = Scene(replica())
+    seen = applied(run(scene))
+    rules = manifests(run(scene))["epp-role"]["rules"]
+    (container,) = seen["epp"]["spec"]["forProvider"]["manifest"]["spec"]["template"]["spec"]["containers"]
+    del container["readinessProbe"], container["startupProbe"]
+    for there in (seen, {key: made for key, made in seen.items() if key != "epp-role"}):
+        made = manifests(run(scene.but(observed=there)))
+        assert made["epp"] == seen["epp"]["spec"]["forProvider"]["manifest"]
+        assert made["epp-role"]["rules"] == rules
 
 
 def test_a_service_goes_back_to_pods_that_lost_the_label() -> None:
