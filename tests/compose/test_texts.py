@@ -169,6 +169,22 @@ CASES = [
         },
     ),
     Case(
+        "a name without its domain: that of the fleet is meant",
+        lambda: World(broken('device.attributes.architecture == "Hopper"'), clusters(a=4)),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InvalidNodeSelector",
+                (
+                    "engines[0].members[0].nodeSelector.devices[0].selectors[0]: 1:32: found no matching"
+                    " overload for '_==_' applied to '(map(string, dyn), string)';"
+                    ' did you mean device.attributes["gpu.nvidia.com"].architecture?;'
+                    " every running replica is kept, nothing new is placed"
+                ),
+            )
+        },
+    ),
+    Case(
         "too few for minReplicas, and none had a place",
         lambda: World(ask(4, least=3), clusters(a=0)),
         {
@@ -196,6 +212,25 @@ CASES = [
                 ),
             )
         },
+    ),
+    Case(
+        "too few for minReplicas, and nothing is looked for",
+        lambda: World(ask(4, least=3, cache="weights"), clusters(a=4), cache=[]),
+        {
+            "ReplicasScheduled": (
+                False,
+                "MinReplicasNotMet",
+                (
+                    "Scheduled 0 of 4 replicas; nothing new is placed until ModelCache ml-team/weights"
+                    " exists; minReplicas is 3, no place was found for more, so nothing new is placed"
+                ),
+            )
+        },
+    ),
+    Case(
+        "all have a place, and none exists yet",
+        lambda: World(ask(2), clusters(a=4)),
+        {"ReplicasScheduled": (False, "Scheduling", "Scheduled 2 of 2 replicas")},
     ),
     Case(
         "a replacement that has no place: why, without a particular where there is none",
