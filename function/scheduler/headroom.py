@@ -106,9 +106,9 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
     clusters = decision.inputs.fleet.clusters
     whole = _going_on(decision, clusters)
     full = whole.rejections()
-    # Spreading looks at all clusters, so the others must be there, closed; nothing else does.
-    spread = bool(decision.inputs.policy.topology_spread)
-    others = {name: _closed(cluster) for name, cluster in clusters.items()} if spread else {}
+    # Spreading looks at all clusters, so the others must be there, closed: not Ready. Nothing else does.
+    spread = clusters if decision.inputs.policy.topology_spread else {}
+    others = {name: cluster.model_copy(update={"status": None}) for name, cluster in spread.items()}
     for name, cluster in clusters.items():
         if name in full:
             yield Room(name, 0, full[name])
@@ -241,14 +241,12 @@ def _partly_held(
     unread = sum(replica.nodes[pool.name] for replica in holding if not replica.engines)
     new = [placed.candidate for placed in decision.placed if placed.candidate.cluster.name == cluster]
     placed = [candidate.demands[pool.name].gangs for candidate in new if pool.name in candidate.demands]
-    room: DeviceCapacity | None = DeviceCapacity(
-        pool.nodes - pool.unusable - unread, PoolDevices(pool), total([*others, *placed])
-    )
+    room = DeviceCapacity(pool.nodes - pool.unusable - unread, PoolDevices(pool), total([*others, *placed]))
     by_nodes, by_devices = max(0, ledger.capacity(cluster, pool.name).free_nodes) // held[-1].nodes, 0
     budget = Budget(PACKING)
     try:
-        while by_devices < SHARING and (room := room.take(held[-1], budget) if room else None):
-            by_devices += 1
+        while by_devices < SHARING and (left := room.take(held[-1], budget)):
+            room, by_devices = left, by_devices + 1
     except OutOfSteps:
         return
     if by_devices > by_nodes:
@@ -305,9 +303,3 @@ def _counts(decision: Decision) -> ReplicaCounts:
     """Where the replicas of a deployment are, once all is done that was decided."""
     kept = [replica.own_replica.cluster for replica in decision.kept]
     return ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)])
-
-
-def _closed(cluster: InferenceCluster) -> InferenceCluster:
-    """Return the cluster as it is, but not Ready: it takes nothing new."""
-    status = cluster.status.model_copy(update={"conditions": ()}) if cluster.status else None
-    return cluster.model_copy(update={"status": status})

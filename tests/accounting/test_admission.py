@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from fractions import Fraction
+from operator import mul
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,13 +25,13 @@ from function.scheduler.device_accounting import (
     plus,
     total,
 )
-from function.scheduler.worst_packing import Footprint, can_block
+from function.scheduler.worst_packing import Footprint, _weigh, can_block
 from tests.accounting.packings import Gangs as Plain, Pod, Way, can_close, plain, strands, strands_one
 from tests.support.nodes import ample, node
 from tests.support.scale import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 CLASSES = ("gpu", "nic", "mig")
 
@@ -415,6 +417,67 @@ def test_how_many_nodes_others_block(
     loads = Counter(Footprint(other, other) for other in others)
     assert can_block(nodes, Footprint(pod, pod), loads, devices, ample()) == blocked, reason
     assert can_close(nodes, pod, Counter(others), devices, 100_000) == blocked, "the table itself is wrong"
+
+
+def corner(tight: Sequence[tuple[Way, int]]) -> list[Fraction] | None:
+    """Return the weights by which so many loads weigh what is stated; None where that is no one point."""
+    table = [[*map(Fraction, load), Fraction(weight)] for load, weight in tight]
+    for at in range(len(table)):
+        pivot = next((row for row in table[at:] if row[at]), None)
+        if pivot is None:
+            return None
+        table.remove(pivot)
+        pivot = [entry / pivot[at] for entry in pivot]
+        table = [[one - row[at] * two for one, two in zip(row, pivot, strict=True)] for row in table]
+        table.insert(at, pivot)
+    return [row[-1] for row in table]
+
+
+def pods_and_bundles(seed: int) -> tuple[list[Way], Way]:
+    """Up to six bundles of up to three kinds of pods, and how many pods there are of each kind."""
+    draw = random.Random(seed)
+    kinds = draw.randint(1, 3)
+    loads = {tuple(draw.choice((0, 0, 1, 2, 3)) for _ in range(kinds)) for _ in range(draw.randint(1, 6))}
+    bundles = sorted(load for load in loads if any(load)) or [(1,) * kinds]
+    return bundles, tuple(draw.choice((1, 2, 2, 5, 40)) for _ in range(kinds))
+
+
+TWICE = (
+    [
+        *((0, 0, 2, 3, 4), (0, 1, 4, 4, 3), (1, 3, 1, 2, 4), (2, 0, 0, 4, 1)),
+        *((2, 1, 4, 0, 0), (3, 0, 0, 3, 0), (3, 0, 0, 4, 0)),
+    ],
+    (7, 2, 7, 3, 2),
+)
+"""A kind weighs nothing for a while: it leaves, and comes back."""
+EQUAL = (
+    [
+        *((0, 1, 2, 1), (2, 0, 2, 3), (2, 3, 2, 0), (3, 0, 0, 1)),
+        *((3, 3, 1, 0), (3, 3, 2, 4), (3, 4, 2, 0), (4, 0, 0, 2)),
+    ],
+    (3, 1, 2, 3),
+)
+"""Several rows bind alike, and one of them is not touched by what enters."""
+
+
+@pytest.mark.parametrize(("bundles", "counts"), [TWICE, EQUAL, *map(pods_and_bundles, range(60))])
+def test_pods_weigh_as_little_as_they_can_where_no_bundle_weighs_less_than_one(
+    bundles: list[Way], counts: Way
+) -> None:
+    """The least of a linear program is at one of its corners: all of them are gone through."""
+    kinds = len(counts)
+    alone = [tuple(int(at == kind) for at in range(kinds)) for kind in range(kinds)]
+    limits = [*((bundle, 1) for bundle in bundles), *((load, 0) for load in alone)]
+    corners = filter(None, map(corner, itertools.combinations(limits, kinds)))
+    least = min(
+        sum(map(mul, weights, counts))
+        for weights in corners
+        if all(sum(map(mul, weights, load)) >= weight for load, weight in limits)
+    )
+    weighed = _weigh(bundles, counts, ample())
+    assert min(weighed.weights) >= 0
+    assert min(map(weighed.of, bundles)) >= weighed.unit > 0
+    assert Fraction(weighed.of(counts), weighed.unit) == least
 
 
 def test_with_a_few_steps_more_or_less_the_same_list_is_remembered() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,8 @@ def test_more_replicas_are_counted_up_to_a_limit() -> None:
     decision = decide(World(ask(), FLEET))
     assert [count_more(decision, limit) for limit in (9, 2)] == [5, 2]
     assert count_more(decide(World(ask(), FLEET, input=QUOTA)), 9) == 2, "a quota has room for two more"
+    two = ask(placement={"maxReplicasPerCluster": 2})
+    assert count_more(decide(World(two, FLEET)), 9) == 3, "one more on a, two on b"
 
 
 def test_why_each_cluster_takes_no_other() -> None:
@@ -97,6 +100,64 @@ def test_what_is_asked_is_told_apart_by_the_fleet_too(*, fleet: list[Plain], sam
     assert hash(before) == hash(after), "the fleet is compared, and not hashed"
 
 
+def with_image(deployment: Plain, image: str) -> Plain:
+    [member] = deployment["spec"]["template"]["spec"]["engines"][0]["members"]
+    member["template"] = build.template(image)
+    return deployment
+
+
+def serving(deployment: Plain) -> Plain:
+    deployment["spec"]["template"]["spec"]["serving"] = {"model": {"uri": "hf://a/b"}}
+    return deployment
+
+
+def on_kserve() -> Plain:
+    made = one("k", 0)
+    made["spec"]["stack"] = "KServe"
+    return made
+
+
+def beside(first: str, second: str, **ours: Any) -> World:
+    """Two full clusters, on one of them a replica of ours, which wants another."""
+    mine, kin, stranger = ask(2, **ours), ask(), ask()
+    kin["metadata"]["name"], stranger["metadata"]["namespace"] = "kin", "other"
+    names = {"mine": mine, "kin": kin, "stranger": stranger}
+    listed = [
+        build.replica(names[name], on, 0, pools="p0", ready=True)
+        for on, name in (("a", first), ("b", second))
+    ]
+    config = {"quotas": [QUOTA["quotas"][0] | {"atMost": {"nodes": 9}}]}
+    return World(mine, [one("a", 1), one("b", 1)], listed, input=config)
+
+
+CAPPED = {"maxReplicasPerCluster": 4}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same", "reason"),
+    [
+        (World(ask(), []), World(with_image(ask(), "other"), []), True, "no rejection reads the image"),
+        (World(ask(), []), World(ask(gpus=4), []), False, "other devices are asked for"),
+        (World(ask(), []), World(ask(placement={"tieBreak": "Hash"}), []), False, "by another policy"),
+        (World(ask(), []), World(ask(), [], input={"searchBudget": 5}), False, "with other settings"),
+        (World(ask(), []), World(serving(ask()), []), True, "no cluster needs to know of the model"),
+        (World(ask(), [on_kserve()]), World(serving(ask()), [on_kserve()]), False, "a stack does"),
+        (beside("mine", "kin"), beside("kin", "mine"), True, "no filter counts where ours are"),
+        (
+            beside("mine", "kin", placement=CAPPED),
+            beside("kin", "mine", placement=CAPPED),
+            False,
+            "a filter does",
+        ),
+        (beside("mine", "kin"), beside("mine", "stranger"), False, "less is held of the quota of ours"),
+    ],
+)
+def test_what_is_asked_is_told_apart_by_what_rejections_read(
+    *, before: World, after: World, same: bool, reason: str
+) -> None:
+    assert (Question.of(decide(before)) == Question.of(decide(after))) is same, reason
+
+
 def test_each_cluster_has_its_own_room_and_what_runs_out_first() -> None:
     rooms = list(room_by_cluster(decide(World(ask(), FLEET)), 2))
     assert [(room.cluster, room.more, room.first and room.first.reason.name) for room in rooms] == [
@@ -105,6 +166,18 @@ def test_each_cluster_has_its_own_room_and_what_runs_out_first() -> None:
         ("c", 0, "ClusterNotReady"),
         ("d", 0, "MalformedCluster"),
     ]
+
+
+def test_a_full_cluster_is_passed_over_and_what_one_more_costs_is_told() -> None:
+    priced = build.pool("p0", 3) | {"attributes": {"modelplane.ai/centsPerNodeHour": {"int": 700}}}
+    decision = decide(World(ask(), [one("a", 0), one("b", pools=[priced]), one("c", 1)]))
+    rooms = list(room_by_cluster(decision, 9))
+    assert [(room.cluster, room.more, room.cents) for room in rooms] == [
+        ("a", 0, None),
+        ("b", 2, 700),
+        ("c", 1, None),
+    ]
+    assert [(room.more, room.cents) for room in room_by_cluster(decision, 0)] == [(0, None)] * 3
 
 
 def test_spreading_looks_at_the_clusters_that_take_nothing_meanwhile() -> None:
@@ -185,18 +258,21 @@ def found_of(decision: Any) -> list[tuple[str, str, int, int, int]]:
 
 
 def test_pools_of_which_most_is_held_come_first() -> None:
-    """Of those that stay and of those that are placed. What others hold there is not free."""
-    parent, other = ask(4, gpus=3), ask(1, gpus=8)
+    """Of those that stay and of those that are placed, then by name. What others hold there is not free."""
+    parent, other = ask(6, gpus=3), ask(1, gpus=8)
     other["metadata"]["name"] = "other"
     listed = [
         *(build.replica(parent, "b", index, pools="p0", ready=True) for index in range(2)),
+        build.replica(parent, "c", 0, pools="p0", ready=True),
+        build.replica(parent, "c", 1, pools="gone", ready=True),
+        build.replica(parent, "d", 0, pools="p0", ready=True),
         build.replica(other, "b", 0, pools="p0", ready=True),
-        build.replica(parent, "c", 0, pools="gone", ready=True),
     ]
-    fleet = [one("a", 1), one("b", 4), one("c", 0)]
-    decision = decide(World(parent, fleet, listed, build.observed(listed[0], listed[1], listed[3])))
-    assert [placed.candidate.cluster.name for placed in decision.placed] == ["a", "b"]
-    assert found_of(decision) == [("b", "p0", 3, 0, 3), ("a", "p0", 1, 0, 1)]
+    fleet = [one("a", 1), one("b", 3), one("c", 1), {**one("d"), "status": 3}]
+    decision = decide(World(parent, fleet, listed, build.observed(*listed[:-1])))
+    assert [placed.candidate.cluster.name for placed in decision.placed] == ["a"]
+    findings = [("b", "p0", 2, 0, 2), ("a", "p0", 1, 0, 1), ("c", "p0", 1, 0, 1)]
+    assert found_of(decision) == findings, "d cannot be read, and one pool is gone"
 
 
 @pytest.mark.parametrize(
@@ -286,3 +362,4 @@ def test_the_guarantees_of_a_namespace_and_who_borrows_of_the_same_pools() -> No
         ("pool-q", "nodes", 1, 1, {}),
     ]
     assert list(guarantees(decide(World(ask(3), fleet)))) == [], "nothing is guaranteed"
+    assert list(guarantees(replace(decision, shares=None))) == [], "doubt"
