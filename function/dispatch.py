@@ -9,13 +9,12 @@ fetching nor takes a condition away (`runner`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from function.adapter import handler as adapter
 from function.api.names import read_key
 from function.api.text import one_line
-from function.boundary import NO_REUSE, Costs, Request, Requirement, Response, Result, Reuse, text_at
+from function.boundary import NO_REUSE, Costs, Request, Requirement, Response, Result, Reuse, frozen, text_at
 from function.cluster import handler as cluster
 from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
@@ -31,7 +30,7 @@ class HandlerRun(Protocol):
         """Return the answer; the same request gets the same answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handler:
     """The handler of one kind of composite, as its room offers it."""
 

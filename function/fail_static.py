@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -64,7 +63,7 @@ _APPLIED: Shape = {
 """What is read of an object that stays: nobody applies a status, mostly a copy of what a cluster has."""
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class Doubt:
     """Why a handler composes nothing anew: a reason of its first condition, and the message (Law C 2)."""
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
 from function.api.model import condition_of, conditions_of, mapping, number, plain_of, string
-from function.boundary import Document, Plain, Shape
+from function.boundary import Document, Plain, Shape, frozen
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 KIND = "Object"
@@ -142,7 +142,7 @@ def observing_collection(
     return {"apiVersion": API_VERSION, "kind": COLLECTION, "spec": spec}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObservedObject:
     """One observed composed resource, as far as it can be read. Maps are as decoded and never changed."""
 

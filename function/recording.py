@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from function import wire
@@ -33,7 +33,7 @@ from function.api.model import Model, shape_of
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
 from function.api.taints import DeviceToleration
 from function.api.text import QUOTED
-from function.boundary import Desired, Plain, Response, Shape, Unreadable
+from function.boundary import Desired, Plain, Response, Shape, Unreadable, frozen
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
 from function.wire import messages, write
@@ -421,7 +421,7 @@ class NoRecording(ValueError):
     """The bytes are not a recording of ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """One call."""
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 from function import dispatch, wire
-from function.boundary import Requirement, Response, text_at
+from function.boundary import Requirement, Response, frozen, text_at
 from function.boundary.memory import Memory, Session
 from function.dispatch import HandlerRun
 from function.fail_static import internal_error
@@ -54,7 +54,7 @@ class CallRecorder(Protocol):
         """Write one call, or say in the log why not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """The function with all it needs. Safe to call from many threads."""
 

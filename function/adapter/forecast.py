@@ -30,11 +30,11 @@ from function.adapter.schedule import (
 from function.adapter.snapshot import read_snapshot
 from function.api.adapter import AdapterRoom, BaseReplica
 from function.api.text import counted
-from function.boundary import NO_REUSE, Request, Response
+from function.boundary import NO_REUSE, Request, Response, frozen
 from function.fail_static import Doubt
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplicaVerdict:
     """The fate of an adapter on one replica, and why."""
 

@@ -30,6 +30,7 @@ from itertools import islice
 from typing import TypeVar
 
 from function.api.adapter import AdapterPlacement, AdapterRoom, BaseReplica, holders
+from function.boundary import frozen
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class LeaveCause(Enum):
     REPLACED = "it was replaced"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnPlacement:
     """One placement of the adapter at hand."""
 
@@ -99,7 +100,7 @@ class AdapterInput:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptPlacement:
     """A placement that stays."""
 

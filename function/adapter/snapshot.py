@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from function.adapter.schedule import AdapterDecision, AdapterInput, OwnPlacement
 from function.api.adapter import (
@@ -30,7 +29,7 @@ from function.api.adapter import (
 from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Document, Request, Requirement, Resolution, Reuse, Unreadable, text_at
+from function.boundary import Document, Request, Requirement, Resolution, Reuse, Unreadable, frozen, text_at
 from function.fail_static import Doubt, foreign
 
 REPLICA, ENDPOINT, BASE, PLACEMENTS = "replica", "endpoint", "base-replicas", "placements"
@@ -47,7 +46,7 @@ def kind_of(key: str, _document: Document | None = None) -> str | None:
     return ENDPOINT_KIND if key.startswith(ENDPOINT_KEY) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdapterSnapshot:
     """An adapter that can be placed, and all that its pass depends on."""
 

@@ -12,7 +12,6 @@ not load other weights under it, so other weights are another ModelAdapter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -23,7 +22,7 @@ from function.api.fault import Malformed, shown
 from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, string
 from function.api.names import NAME_LENGTH, is_dns_label
 from function.api.replica import LEAVING_ANNOTATION, owner_of
-from function.boundary import Document, Reuse, Shape, Unreadable
+from function.boundary import Document, Reuse, Shape, Unreadable, frozen
 
 ADAPTER_LABEL = "modelplane.ai/adapter"
 REPLICA_LABEL = "modelplane.ai/replica"
@@ -124,7 +123,7 @@ PLACEMENT_SHAPE: Shape = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdapterPlacement:
     """An adapter on one replica, as an object that exists. A placement holds its slot until it is gone."""
 
@@ -185,7 +184,7 @@ def holders(placements: Iterable[AdapterPlacement], room: int) -> tuple[AdapterP
     return tuple(sorted(staying, key=lambda placed: (placed.created or "~", placed.name))[:room])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaseReplica:
     """A replica of the base, as far as adapters are concerned."""
 

@@ -25,7 +25,6 @@ docs/kserve.md has the rules for users.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from function.api.model import KSERVE, KSERVE_V1ALPHA2
 from function.api.workload import (
@@ -37,6 +36,7 @@ from function.api.workload import (
     Workload,
     WorkloadEngine,
 )
+from function.boundary import frozen
 
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
@@ -62,7 +62,7 @@ ENTRY_POINTS: Mapping[str, tuple[str, ...]] = {"vllm-openai": VLLM}
 _ENOUGH_WORDS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StackEngine:
     """One engine as a stack sees it."""
 
@@ -81,7 +81,7 @@ class StackEngine:
         return (self.serving,) if self.follower is None else (self.serving, self.follower)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplicaPods:
     """One replica as a stack sees it."""
 

@@ -14,14 +14,12 @@ is its identity. The rule is for replicas in a list, which can be ahead of what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from function.api.names import Identity
 from function.api.replica import ModelReplica
-from function.boundary import Document
+from function.boundary import Document, frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnReplica:
     """One existing replica of this deployment."""
 
@@ -56,7 +54,7 @@ def order(own_replica: OwnReplica) -> tuple[str, int, str]:
     return (own_replica.cluster, own_replica.identity.index if own_replica.identity else -1, own_replica.key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """The identity of a deployment, as far as it decides which replicas it owns."""
 

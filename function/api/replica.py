@@ -13,12 +13,11 @@ replica was stamped with counts, and not what its deployment says today: its cla
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from function.api.model import Reader, mappings, string
-from function.boundary import Document, Shape
+from function.boundary import Document, Shape, frozen
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -122,7 +121,7 @@ CHARGE_SHAPE: Shape = {
 """The fields it reads of anybody else's: what it takes to charge it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampedRequest:
     """A device request as it was stamped on a member: the claim that exists downstream."""
 
@@ -133,7 +132,7 @@ class StampedRequest:
     """The selectors of its devices; a text that is none in place of one that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampedConstraint:
     """An attribute that the devices of some requests must have in common, as stamped on a member."""
 
@@ -142,7 +141,7 @@ class StampedConstraint:
     """Their names; none means all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampedMember:
     """One member as stamped: its role, the pool it is pinned to, what it claims."""
 
@@ -153,7 +152,7 @@ class StampedMember:
     constraints: tuple[StampedConstraint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampedEngine:
     """One engine as stamped."""
 

@@ -16,12 +16,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from operator import eq
-from typing import Any, Protocol, TypeAlias, TypeVar
+from operator import attrgetter, eq
+from typing import Any, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(kind: type[T]) -> type[T]:
+    """Make a dataclass with slots, compared by its fields, that the type checker keeps frozen.
+
+    `dataclass(frozen=True)` writes and compiles eight methods for a class, which took a fifth of the time of
+    a small command, and every instance sets each field through `object.__setattr__`. Only `__init__` is
+    written here, and it sets fields directly.
+    """
+    made = dataclass(slots=True, eq=False, repr=False)(kind)
+    values = attrgetter(*(item.name for item in fields(made) if item.compare))  # type: ignore[arg-type]
+
+    def equal(self: Any, other: object) -> bool:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def shown(self: Any) -> str:
+        stated = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
+        return f"{self.__class__.__qualname__}({', '.join(stated)})"
+
+    methods = {"__eq__": equal, "__hash__": lambda self: hash(values(self)), "__repr__": shown}
+    for name, method in methods.items():
+        if name not in kind.__dict__:
+            setattr(made, name, method)
+    return made
+
 
 # One Kubernetes object, read without knowing how it is encoded: protobuf bytes or YAML. A door hands every
 # object over as a `Document`. Readers name the paths they want (`Shape`), so that the rest of a large object
@@ -118,7 +144,7 @@ def text_at(document: Document, *path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainDocument:
     """A document that was plain from the start: YAML, a test."""
 
@@ -158,7 +184,7 @@ class Resolution(Enum):
     DELIVERED = "delivered"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """One question of Crossplane, or of the command line."""
 
@@ -197,7 +223,7 @@ class Request:
 # The answer to one call, in plain values; a door writes it in its own encoding.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requirement:
     """Something Crossplane must fetch before it calls again.
 
@@ -231,7 +257,7 @@ class Desired:
     """The resource as a door has written it, noted by that door: desired again, it is not written again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """One condition of the composite: one line of message, no time."""
 
@@ -251,7 +277,7 @@ class Condition:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """One event on the composite. Severity is NORMAL, WARNING or FATAL."""
 
@@ -260,7 +286,7 @@ class Result:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Response:
     """The whole answer to one request."""
 
@@ -293,7 +319,7 @@ class Response:
         return self.settled and all(composed.ready for composed in self.desired.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InternalError:
     """The answer to a handler's failure: the door adds everything observed, as it is (`fail_static`)."""
 
@@ -318,7 +344,7 @@ class Part(Protocol):
         """Bytes that it takes, about."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """A part that grows, as large as it is now: what an owner, compared by identity, has gathered."""
 
@@ -326,7 +352,7 @@ class Extent:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """The memory that a remembered parse result takes, in bytes of memory and not of the wire."""
 

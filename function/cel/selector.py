@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from weakref import WeakValueDictionary
 
+from function.boundary import frozen
 from function.cel import values
 from function.cel.checker import state
 from function.cel.checker.check import check
@@ -56,7 +57,7 @@ COMPILED = 70
 """Bytes that a compiled selector takes for each of its characters, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The outcome of a selector: `match`, `nomatch`, `error` or `cost`, with a message for the last two."""
 

@@ -16,13 +16,13 @@ import logging.handlers
 import os
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
+from function.boundary import frozen
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import EXTRA
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # The kinds that are read: those that decide, those that some commands show, and the devices of a cluster.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """A kind as the API server serves it."""
 
@@ -177,7 +177,7 @@ BUSY = (429, 503)
 ATTEMPTS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """Which control plane to read; empty values are kubectl's defaults."""
 

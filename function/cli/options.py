@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from function.boundary import frozen
 from function.cli.bad_input import LENIENT, BadInput
 from function.cli.group import BAD_INPUT
 
@@ -53,7 +53,7 @@ def output_option(*forms: str, text: str = AS_DATA) -> Callable[..., Any]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """Completes names of the objects of a kind: in the files given so far, else in the control plane."""
 

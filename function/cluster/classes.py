@@ -17,13 +17,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from function.api.declared_cluster import InferenceClass
 from function.api.fault import Fault, Malformed, shown, shown_type
 from function.api.model import mapping, refuse_twice
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.catalogue import entry
 from function.cluster.drift import PublishedDevice, PublishedSlice, is_individual, read_nodes
 
@@ -115,7 +114,7 @@ class NothingPublished(ValueError):
     """The slices hold no complete pool of any driver."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Described:
     """A class, and what it was made of."""
 

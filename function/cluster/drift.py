@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ from function.api.model import mapping, mappings, number, string
 from function.api.names import POOL_LABEL
 from function.api.taints import Taint, read_taints
 from function.api.text import listed
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.cel import CompileError, Subject, bind_device, compile_device
 from function.cel.library.quantity import quantity
 from function.cel.selector import MATCH, NO_MATCH, Outcome
@@ -61,7 +61,7 @@ WEIGHTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drift:
     """One difference between what a pool publishes and what a node of it has."""
 
@@ -76,7 +76,7 @@ class Drift:
         return (WEIGHTS[self.kind], self.kind, self.detail)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolDrift:
     """The findings about one pool."""
 
@@ -99,7 +99,7 @@ class PoolDrift:
         return any(WEIGHTS[finding.kind] != INFORMATION for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublishedDevice:
     """One device as its driver publishes it."""
 
@@ -117,7 +117,7 @@ class PublishedDevice:
         return tuple([taint for taint in self.taints if taint not in expected])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeDevices:
     """The devices of one node, by driver, for drivers whose slices are all there."""
 

@@ -12,7 +12,6 @@ somebody else's object stands under a key of ours.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from function.api import ModelReplica, replica as replica_api
@@ -22,7 +21,7 @@ from function.api.inputs import ClusterConfig, invalid_input
 from function.api.model import condition_of, mapping, mappings, plain_of
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL, PREEMPTING_LABEL
-from function.boundary import Plain, Request, Requirement, Resolution, Reuse, text_at
+from function.boundary import Plain, Request, Requirement, Resolution, Reuse, frozen, text_at
 from function.cluster.classes import attributes_of, devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, members, provider_config_name
 from function.cluster.usable import ObservedPool, usable_nodes
@@ -97,7 +96,7 @@ DeviceEntries = tuple[dict[str, Any], ...]
 SECRET_INVALID, MALFORMED = "SecretInvalid", "Malformed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingClass:
     """A class whose devices are not known, and why: `ClassMissing` or `ClassUnreadable`."""
 
@@ -105,7 +104,7 @@ class MissingClass:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterSnapshot:
     """One cluster, and all that is known around it."""
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from function import boundary
 from function.api import ModelReplica
 from function.api.declared_cluster import DeclaredPool
 from function.api.devices import MAX_DEVICE_TAINTS
@@ -148,7 +149,7 @@ read_rule = partial(_read, _RULE, mapping)  # DeviceTaintRules.
 read_claim = partial(_read, _CLAIM, mapping)  # ResourceClaims.
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class ObservedPool:
     """The nodes of one pool as they were seen."""
 

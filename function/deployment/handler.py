@@ -10,12 +10,12 @@ are wanted that is known before, and the first of the two passes is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.api.inputs import UNKNOWN_BUDGETS, Defaults, invalid_input
-from function.boundary import NO_REUSE, Cost, Costs, Document, Extent, Part, Request, Response, Reuse
+from function.boundary import NO_REUSE, Cost, Costs, Document, Extent, Part, Request, Response, Reuse, frozen
 from function.deployment import requirements
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import replicas
@@ -36,7 +36,7 @@ DEFAULTS = SchedulerConfig.model_construct()
 KIND = "ModelDeployment"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """Everything that is read of a request before anything is decided."""
 
@@ -52,7 +52,7 @@ class Snapshot:
     """The optional conditions that are returned."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A response, and the decision behind it; None where the composite could not be read.
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import and_, itemgetter
 from typing import Any, TypeVar
@@ -66,7 +66,7 @@ _REPLICA: Shape = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class Deployment:
     """The facts that decide whether a deployment is concerned."""
 
@@ -84,7 +84,7 @@ class Deployment:
     """Clusters its replicas are on."""
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class OwnedReplica:
     """A replica with its deployment and its cluster."""
 
@@ -95,7 +95,7 @@ class OwnedReplica:
     cluster: str
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class FleetState:
     """The fleet as one Operation sees it."""
 
@@ -188,7 +188,7 @@ _LABELS: Shape = {"metadata": {"labels": None}}
 _SELECTORS: Shape = {"spec": {"endpoints": None}}
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class Service:
     """A service, as far as it is asked."""
 

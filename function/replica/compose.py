@@ -13,13 +13,13 @@ composition of the latest call is remembered, because most calls are about repli
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 
 from function import objects
 from function.api.model import KSERVE, condition_of, mapping, mappings, number, string
 from function.api.text import joined
-from function.boundary import Desired, JsonObject, Request, Reuse, text_at
+from function.boundary import Desired, JsonObject, Request, Reuse, frozen, text_at
 from function.fail_static import as_observed, key_of, steadfast
 from function.objects import ObservedObject, composed_object
 from function.replica import names
@@ -39,7 +39,7 @@ from function.replica.workloads import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Composition:
     """The desired resources of a replica, and the state of its engines."""
 

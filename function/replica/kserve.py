@@ -30,7 +30,7 @@ docs/kserve.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from function import gateway_api
@@ -38,7 +38,7 @@ from function.api.declared_cluster import Scheduling
 from function.api.expressible import PORT, command_of, parallelism_of, stack_engine
 from function.api.model import KSERVE_V1ALPHA2, condition_of, mapping, mappings
 from function.api.workload import PodMetadata, WorkloadEngine, WorkloadMember, digest_of
-from function.boundary import Plain
+from function.boundary import Plain, frozen
 from function.fail_static import key_of, until_edited
 from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
 from function.replica import names, pods, state
@@ -77,7 +77,7 @@ _STATED = ("image", "command", "args", "resources", "startupProbe", "readinessPr
 """Fields of a container that no preset adds to, but for its variables."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KServeEngine:
     """One engine as KServe runs it."""
 
@@ -98,7 +98,7 @@ class KServeEngine:
         return "prefill" if self.engine.phase == "Prefill" else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KServeReplica:
     """A replica on a cluster with KServe."""
 
@@ -358,7 +358,7 @@ def _pod(
     return spec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Served:
     """A service of KServe, and the evidence about its pods."""
 

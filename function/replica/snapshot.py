@@ -24,10 +24,9 @@ what this handler stands on. Other readers of the same objects have models of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from function import objects
+from function import boundary, objects
 from function.api.adapter import PLACEMENT_KIND, REPLICA_LABEL, AdapterPlacement, read_placements
 from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
@@ -116,7 +115,7 @@ def has_room(request: Request) -> bool:
     return any(engine.get("adapters") for engine in engines)
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class ReplicaSnapshot:
     """A replica that can be composed, and all that its objects are made of."""
 
@@ -295,7 +294,7 @@ _SHAPE: Shape = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class NameTaken(Doubt):
     """The objects on the cluster are another replica's: its pods are not ours, and what is ours lets go."""
 

@@ -38,14 +38,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, string
 from function.api.text import joined
 from function.api.workload import digest_of
-from function.boundary import Plain
+from function.boundary import Plain, frozen
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.snapshot import ReplicaSnapshot
@@ -252,7 +251,7 @@ def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
 STALLED = "ProgressDeadlineExceeded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineState:
     """The observed state of one engine."""
 

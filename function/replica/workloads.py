@@ -19,11 +19,11 @@ a rollout is decided here, since a surge pod needs devices that the scheduler ch
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from function.api.model import mapping, number
 from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember, digest_of
+from function.boundary import frozen
 from function.fail_static import base_of, key_of, until_edited
 from function.objects import AVAILABLE, COPIES_WAIT, NOTE, ObservedObject, composed_object
 from function.replica import names
@@ -37,7 +37,7 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """The queue of Kueue that admits a workload."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimTemplate:
     """The template that a member's pods refer to."""
 
@@ -116,7 +116,7 @@ class EnginePods(Protocol):
         """The labels that all of its pods have, and no others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineWorkload:
     """The workload of an engine."""
 

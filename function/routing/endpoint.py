@@ -18,7 +18,6 @@ that cannot be read, somebody else's object under a key of ours. Whether the hos
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from function.api.fault import Malformed
@@ -26,7 +25,7 @@ from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
 from function.api.names import Destination, dns_1035_name, is_dns_1035, read_destination
 from function.api.routing import read_endpoint
-from function.boundary import NO_REUSE, Condition, Desired, Plain, Request, Response, Reuse, text_at
+from function.boundary import NO_REUSE, Condition, Desired, Plain, Request, Response, Reuse, frozen, text_at
 from function.fail_static import Doubt, as_observed, foreign
 from function.transitions import circuit_open, transitions, unmet
 
@@ -60,7 +59,7 @@ KEYS: Mapping[str, Composed] = {
 PROTOCOL = "TCP"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndpointSnapshot:
     """One endpoint, and what is observed of it."""
 

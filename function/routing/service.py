@@ -18,7 +18,6 @@ is for a ReferenceGrant there, which this handler neither reads nor writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from function import boundary, gateway_api
@@ -95,7 +94,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
-@dataclass(frozen=True, slots=True)
+@boundary.frozen
 class ServiceSnapshot:
     """All that one request tells about a service."""
 

@@ -18,7 +18,6 @@ An endpoint is never probed: what is ready is what its own handler wrote into it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, zip_longest
 from math import gcd, lcm
@@ -27,11 +26,11 @@ from typing import NamedTuple
 from function.api.model import mapping, mappings
 from function.api.names import api_root, is_dns_label, read_destination
 from function.api.routing import MAX_WEIGHT, EndpointGroup, ModelEndpoint
-from function.boundary import Plain
+from function.boundary import Plain, frozen
 from function.gateway_api import MAX_BACKENDS, MAX_REPLACEMENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """One group of a service, and the endpoints that its selector matches, by namespace and name."""
 
@@ -54,7 +53,7 @@ class Backend(NamedTuple):
     """The DNS name that the endpoint is; empty for an IP address."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traffic:
     """The backends that take requests, and what a condition says about the others."""
 

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from function.api.names import NamespacedName
 from function.api.reasons import Rejection
 from function.api.replica import GuaranteeShare
+from function.boundary import frozen
 from function.scheduler.budget import CallBudget
 from function.scheduler.ledger import Ledger, Overcommitted
 from function.scheduler.outcomes import Dropped, Kept, Placed
@@ -18,7 +19,7 @@ from function.scheduler.placer import Placer
 from function.scheduler.scheduling_input import SchedulingInput
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """The outcome of one pass."""
 

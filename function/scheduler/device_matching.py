@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import perm
@@ -29,6 +28,7 @@ from function.api.devices import Device, Values, values_of
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.api.replica import StampedRequest
 from function.api.taints import untolerated
+from function.boundary import frozen
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.selectors import Evaluations, Probe, gap
 
@@ -155,7 +155,7 @@ UNION = 4
 """Units that it takes to unite some entries with others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolved:
     """One request with the device entries that cover it."""
 
@@ -174,7 +174,7 @@ class Resolved:
         return self.devices[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """A member that fits a pool's devices."""
 

@@ -19,6 +19,7 @@ from function.api import Engine, InferenceCluster, Member, Pool
 from function.api.deployment import ReplicaShape
 from function.api.reasons import Reason, Rejection, combined
 from function.api.replica import StampedConstraint
+from function.boundary import frozen
 from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_of, total
 from function.scheduler.device_matching import Match, Refusal
 from function.scheduler.price import price_of
@@ -26,7 +27,7 @@ from function.scheduler.price import price_of
 # A candidate: one cluster with a complete choice of pools for one new replica.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """Where a new replica could go."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Protocol
@@ -25,6 +24,7 @@ from function.api.model import STANDARD
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.api.taints import Toleration, untolerated
 from function.api.workload import PodTemplate, ServingSpec
+from function.boundary import frozen
 from function.boundary.memory import Memo
 from function.cel import bind_cluster
 from function.scheduler.ledger import ReplicaCounts
@@ -41,7 +41,7 @@ def _readiness(cluster: InferenceCluster) -> str:
     return "" if cluster.ready is False else "Ready is unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateGate:
     """One condition that a cluster must meet to take new replicas."""
 
@@ -64,7 +64,7 @@ PUBLISHES_POOLS = StateGate(Reason.NoPoolsPublished, lambda cluster: cluster.poo
 # clusterSelector: labels by equality and expression, and CEL over the cluster. All of it must match.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterSelectorFilter:
     """Rejects clusters that the deployment's clusterSelector does not match."""
 
@@ -125,7 +125,7 @@ def _written(requirement: LabelRequirement) -> str:
 # The referenced ModelCache must be staged on the cluster: its labels narrow new placements.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheFootprint:
     """Rejects clusters outside the footprint of the referenced cache."""
 
@@ -171,7 +171,7 @@ def cache_ready(inputs: SchedulingInput) -> StateGate | None:
 # An untolerated taint keeps new replicas away, whatever its effect.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taints:
     """Rejects clusters with a taint the deployment does not tolerate."""
 
@@ -287,7 +287,7 @@ def charge_published(inputs: SchedulingInput) -> StateGate | None:
 # placement.maxReplicasPerCluster: so many of this deployment on one cluster and no more.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxReplicasPerCluster:
     """Rejects clusters that have as many replicas of the deployment as allowed."""
 

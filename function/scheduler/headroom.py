@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from function.api import Device, InferenceCluster, Pool
 from function.api.reasons import Rejection
 from function.api.text import counted, listed
+from function.boundary import frozen
 from function.scheduler import engine_options, filters, memo, schedule, stamp
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.decision import Decision
@@ -29,7 +30,7 @@ _NOT_ASKED: Any = {"serving": True, **memo.TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """How many more replicas one cluster takes, alone, and why not one more."""
 
@@ -41,7 +42,7 @@ class Room:
     """What the first of them would cost an hour; None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FittingPool:
     """One pool that a deployment of one engine fits, capacity aside."""
 
@@ -57,7 +58,7 @@ class FittingPool:
     """Why the cluster takes nothing new, whatever is free; None where it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """The facts that `rejections_of_another` rests on, by value: equal facts have equal rejections.
 
@@ -66,13 +67,17 @@ class Question:
 
     asked: str
     """The spec of a replica, the policy, and the function's input, as JSON."""
-    obstacles: Mapping[tuple[str, str], str] = field(hash=False)
+    obstacles: Mapping[tuple[str, str], str]
     """What is in the way of each shape on each stack: all that is read of templates and `serving`."""
     counts: frozenset[tuple[str, int]] | None
     """Where its replicas are; None where no filter counts them."""
-    fleet: tuple[object, ...] = field(hash=False)
-    levels: tuple[object, ...] = field(hash=False)
+    fleet: tuple[object, ...]
+    levels: tuple[object, ...]
     """What the ledger says."""
+
+    def __hash__(self) -> int:
+        """Hash texts and numbers; maps are only compared."""
+        return hash((self.asked, self.counts))
 
     @classmethod
     def of(cls, decision: Decision) -> Question:
@@ -123,7 +128,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
         yield Room(name, 0, full[name])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartlyHeld:
     """A pool whose whole nodes replicas of a deployment hold for a part of their devices."""
 
@@ -158,7 +163,7 @@ class PartlyHeld:
         return f"{where}; {fit} there, {would} with accounting: Device on the pool"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guarantee:
     """How much of what a quota guarantees its team holds, and what others borrow of the same pools."""
 

@@ -21,6 +21,7 @@ from function.api.cluster import DeviceKey, InferenceCluster
 from function.api.ownership import OwnReplica
 from function.api.replica import ModelReplica
 from function.api.text import counted
+from function.boundary import frozen
 from function.scheduler import device_accounting
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, Shortage, minus
@@ -127,7 +128,7 @@ def may_yield(replica: ModelReplica) -> bool:
     return replica.whole and not (replica.ready is True or replica.was_ready)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Yielding:
     """A replica that gives way, and the pool in which it does."""
 

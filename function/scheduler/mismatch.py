@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from function.api import Engine, InferenceCluster, Member, Pool, StampedEngine, StampedMember
 from function.api.deployment import ReplicaShape
 from function.api.model import KSERVE
 from function.api.ownership import OwnReplica
 from function.api.reasons import Nature, Reason, Rejection
-from function.boundary import Resolution
+from function.boundary import Resolution, frozen
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.device_matching import Match, errs
@@ -40,7 +40,7 @@ from function.scheduler.scheduling_input import Evacuation, SchedulingInput, unr
 Pair = tuple["Engine", "Member", "StampedMember"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deviation:
     """A mismatch or a doubt, with its particulars."""
 

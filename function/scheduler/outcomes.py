@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from function.api.deployment import ReplicaShape
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
 from function.api.replica import GuaranteeShare, ModelReplica
+from function.boundary import frozen
 from function.scheduler.device_accounting import Demand
 from function.scheduler.engine_options import Candidate
 
@@ -63,7 +64,7 @@ class Update(Enum):
     Superseded = "leaves when one with the current template is in service in its place"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A replica that stays."""
 
@@ -101,7 +102,7 @@ class Kept:
         return self.needs_replacement or bool(self.waits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A new replica and its place."""
 
@@ -119,7 +120,7 @@ class Placed:
     """How it stands to what is guaranteed to its namespace; None where nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """A replica that leaves, and the reason on record."""
 

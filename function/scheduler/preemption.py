@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
@@ -36,6 +36,7 @@ from typing import Generic, NamedTuple, TypeVar
 from function.api.names import NamespacedName
 from function.api.priority import LOWEST
 from function.api.replica import GuaranteeShare, ModelReplica, PriorityNotes
+from function.boundary import frozen
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, Rooms, Yielding, may_yield, seniority, yielding
@@ -60,7 +61,7 @@ class Victim(NamedTuple):
     to: ModelReplica
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arbitration:
     """Every replica that gives way."""
 

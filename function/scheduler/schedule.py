@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from function.api import ModelReplica
@@ -24,7 +24,7 @@ from function.api.ownership import OwnReplica
 from function.api.reasons import Rejection
 from function.api.replica import BORROWED_VALUE, GuaranteeShare
 from function.api.taints import untolerated
-from function.boundary import Resolution
+from function.boundary import Resolution, frozen
 from function.scheduler import disruption, mismatch, stamp
 from function.scheduler.budget import CallBudget
 from function.scheduler.decision import Decision
@@ -63,7 +63,7 @@ from function.scheduler.selectors import MAX_LENGTH, MOST, PEER_LENGTH, Share
 NOBODY = Arbitration()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retained:
     """The replicas that stay and those that leave, before anything is scaled or placed."""
 

@@ -28,7 +28,7 @@ from function.api.ownership import OwnReplica
 from function.api.priority import Priority
 from function.api.text import latest, listed
 from function.api.workload import SERVING, serving_digest
-from function.boundary import Document, Resolution, Shape, Unreadable
+from function.boundary import Document, Resolution, Shape, Unreadable, frozen
 from function.boundary.memory import Memo
 from function.scheduler import selectors
 from function.scheduler.ledger import Ledger, Yielding
@@ -268,7 +268,7 @@ class OthersListed(OtherReplicas):
 # and so is a cluster that is there but cannot be read.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnreadableCluster:
     """An object that is there and cannot be read."""
 
@@ -276,7 +276,7 @@ class UnreadableCluster:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fleet:
     """Everything one pass knows."""
 
@@ -324,7 +324,7 @@ class Fleet:
         return complete and not self.nameless and not listed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peer:
     """One other deployment, and the fleet as it sees it."""
 
@@ -334,7 +334,7 @@ class Peer:
     """How many new replicas its own answer can carry; None is no cap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peers:
     """The deployments whose turn comes before ours, in order; empty where nothing is coordinated."""
 
@@ -348,7 +348,7 @@ NO_PRIORITY = Priority()
 NO_ROLLOUT = Serving(by_template=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulingInput:
     """Everything a decision depends on."""
 
@@ -434,7 +434,7 @@ UNREADY: Shape = {
 """What is read of an own replica to know how long it has not been Ready."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evacuation:
     """The faults that have lasted too long. Switched off, nothing lasts too long."""
 

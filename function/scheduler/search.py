@@ -13,13 +13,14 @@ could not be completed is not tried again. It decides how long the search takes,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from function.api import Engine, InferenceCluster, Pool
 from function.api.reasons import Reason, Rejection
+from function.boundary import frozen
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.device_accounting import Shortage
 from function.scheduler.engine_options import Barred, ClusterFit, EngineFit, EngineOption
@@ -197,7 +198,7 @@ class Explained(NamedTuple):
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnPools:
     """One engine on one pool (or on several of one fabric): whether it fits, and what it would take."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from function.api.cluster import InferenceCluster
 from function.api.deployment import CelSelector, ModelDeployment, Preference, SubRequest, requests_of
 from function.api.devices import Device
 from function.api.reasons import Gap
+from function.boundary import frozen
 from function.cel import CompileError, OutcomeMemo, Reference, Selector, Subject, published
 from function.cel.library.charges import LIMIT
 from function.cel.selector import Conjunct, Outcome, Program
@@ -220,7 +221,7 @@ OF_DEPLOYMENT, OF_INPUT = "placement", "the function's input, defaults.placement
 """Where the preferences that apply to a deployment are stated."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InvalidSelector:
     """A selector that does not compile: where it stands and what is wrong with it."""
 
@@ -229,7 +230,7 @@ class InvalidSelector:
     cluster_level: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selectors:
     """The selectors of a deployment, compiled once."""
 
@@ -280,7 +281,7 @@ class Selectors:
         return self.devices * len(devices) + self.pools * len(pools) + self.clusters * len(clusters)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stated:
     """A selector and where it is stated."""
 

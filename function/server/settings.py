@@ -6,8 +6,9 @@ one rule here is `reuse_bytes`: whether remembering parsed objects is safe depen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from function.boundary import frozen
 
 MEBI = 1024 * 1024
 REUSE_SIZE = 256
@@ -18,7 +19,7 @@ class CannotStart(Exception):
     """The server cannot start; the text is one line for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """Sizes in MB are counted in 1024 x 1024 bytes, times are seconds. Fields are called as the flags are."""
 

@@ -19,10 +19,11 @@ from function.api.adapter import ADAPTER_LABEL, REPLICA_LABEL, AdapterRoom, Mode
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, string
 from function.api.replica import DEPLOYMENT_LABEL, LEAVING_ANNOTATION
+from function.boundary import frozen
 from function.verify.state import Violation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Host:
     """A replica that adapters can be on."""
 
@@ -104,7 +105,7 @@ def read_place(placement: Mapping[str, Any]) -> AdapterPlace:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdapterState:
     """The state that is checked: adapters, the replicas that they can be on, and their places."""
 

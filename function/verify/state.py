@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
 from function.api.deployment import ReplicaShape
 from function.api.inputs import Quota
+from function.boundary import frozen
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +38,7 @@ class Violation:
         return f"{self.rule} {self.where}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """The decision for one deployment, as the checker sees it: replicas before and after."""
 
@@ -75,7 +76,7 @@ HeldNodes = dict[tuple[str, str], int]
 """Nodes by (cluster, pool)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """The existing objects."""
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from function.boundary import DocumentIdentity, Plain, Request, Shape, Unreadable
+from function.boundary import DocumentIdentity, Plain, Request, Shape, Unreadable, frozen
 from function.wire import messages
 from function.wire.fast import Unusual, read
 from function.wire.fast.charge import charge
@@ -135,7 +135,7 @@ class MalformedRequest(ValueError):
     """The bytes are not a RunFunctionRequest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReceivedCall:
     """One request, and the message it came in: the answer copies from it what is not ours."""
 

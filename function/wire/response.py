@@ -21,11 +21,10 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from function import boundary
-from function.boundary import Condition, Plain, Request, Requirement, Response, Result, Unreadable
+from function.boundary import Condition, Plain, Request, Requirement, Response, Result, Unreadable, frozen
 from function.wire import messages, write
 from function.wire.fast import read
 from function.wire.request import CARRIED, REQUIREMENTS_STATED, SEEDED, ReceivedCall
@@ -35,7 +34,7 @@ MAX_CARRIED = 1 << 20
 """Bytes of an answer that is carried to the next call: Crossplane receives four MiB at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ttl:
     """How long Crossplane may reuse an answer, in seconds."""
 

@@ -21,6 +21,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
+from function.boundary import frozen
 from function.cel.checker.state import Checked, Environment
 from function.cel.library.declarations import ALWAYS
 from function.cel.subject import ReadPath, Subject
@@ -223,7 +224,7 @@ CONSTRUCTORS = frozenset({"quantity", "semver"})
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """One term of a selector: `reference operator literal`, read with the reference on the left.
 
@@ -296,7 +297,7 @@ LISTS = "1.36"
 TWO_VARIABLE_ONLY = frozenset({"transformList", "transformMap", "transformMapEntry"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleaseRequirement:
     """A word of a selector, and the Kubernetes release (as major.minor) whose API server first knows it."""
 

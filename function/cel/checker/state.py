@@ -18,6 +18,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from function.boundary import frozen
 from function.cel.library import Dialect
 from function.cel.library.declarations import Overload
 from function.cel.subject import ReadPath
@@ -225,7 +226,7 @@ TypeSteps: TypeAlias = Generator[ScopedNode, Type, Type]
 _BY_NAME = nodes.map_of(nodes.STRING, nodes.DYN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VariableField:
     """A field of the variable, and what reading it reads: the word for it in messages and references."""
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TypeAlias
 
+from function.boundary import frozen
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of, wrapper_of
 from function.cel.values import EvaluationError, Map, UInt, Value
@@ -39,7 +40,7 @@ _OBJECT = map_of(nodes.STRING, nodes.DYN)
 _ARRAY = list_of(nodes.DYN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageType:
     """A message type: its name, the fields it may have, and its value when no field is given."""
 

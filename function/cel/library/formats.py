@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar
 
+from function.boundary import frozen
 from function.cel.library import conversions, strings, times, urls
 from function.cel.library.charges import JOINED, MET, excess, tenth, weight
 from function.cel.library.declarations import function, method
@@ -174,7 +175,7 @@ def _unless(accepts: Callable[[str], object], problem: str) -> Callable[[str], P
     return lambda text: [] if accepts(text) else [problem]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A named format. `weight` is what Kubernetes takes its pattern for when it charges.
 

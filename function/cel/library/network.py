@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import ClassVar
 
+from function.boundary import frozen
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
 from function.cel.library.declarations import function, method, parses
@@ -24,7 +24,7 @@ _V4, _V6 = 4, 6
 _BROADCAST = IPv4Address("255.255.255.255")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ip:
     """An address. Go compares it by value, also as the key of a map."""
 
@@ -36,7 +36,7 @@ class Ip:
         return str(self.address)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cidr:
     """An address with the length of its network's prefix. Go compares both, also as the key of a map.
 

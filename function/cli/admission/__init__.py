@@ -12,7 +12,7 @@ a value may be a secret.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from function.boundary import frozen
 
 FieldPath = tuple[str | int, ...]
 """Keys and indexes from the object down to a field."""
@@ -25,7 +25,7 @@ UNKNOWN_KIND = "UnknownKind"
 SELECTOR = "InvalidSelector"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One field that the API server would refuse, and the reason."""
 

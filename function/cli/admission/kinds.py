@@ -10,13 +10,13 @@ Reading a schema takes longer than most commands need, so only heads are read un
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
+from function.boundary import frozen
 from function.cli.admission import UNKNOWN_KIND, Finding
 from function.cli.bad_input import BadInput, closest, nearest
 
@@ -45,7 +45,7 @@ _SCOPE = re.compile(r"^  scope: (\S+)$", re.MULTILINE)
 _VERSION = re.compile(r"^  - name: (\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """One kind, and the file that declares it."""
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 import json
 import marshal
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
 from function.api.names import is_dns_label, is_dns_subdomain
+from function.boundary import frozen
 from function.cel.checker.state import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
 from function.cel.subject import ReadPath, Subject
@@ -97,7 +98,7 @@ MOST_PLACES = 2
 """In how many places a field may be declared for a message to name them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One entry of x-kubernetes-validations."""
 
@@ -105,7 +106,7 @@ class Rule:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """One level of a structural schema."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.boundary import frozen
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.table import show_commands
 from function.cli.text import Screen, answered, console, counted, emit, escape, listed, reassure, track
@@ -39,7 +40,7 @@ YIELDED = "Yielded"
 """The reason on record of a replica that gives way."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relief:
     """One overcommitted pool, and what would help."""
 

@@ -6,12 +6,12 @@ whole fleet, and on each cluster alone. All other deployments stay as they are m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
 
+from function.boundary import frozen
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import Screen, answered, console, emit, escape, track
 from function.cli.worlds.inputs import Source, read
@@ -25,7 +25,7 @@ LIMIT = 200
 """No deployment may want more replicas than this, so no headroom beyond it is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Headroom:
     """How many more replicas of one deployment fit, all together and on each cluster alone."""
 

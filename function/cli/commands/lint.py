@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.fault import path_of
+from function.boundary import frozen
 from function.cli.admission import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
@@ -76,7 +77,7 @@ class Problem:
         return {**data, **place, "object": self.title, "field": self.field, "message": self.message}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linted:
     """The manifests that were checked, and the findings."""
 

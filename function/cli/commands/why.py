@@ -7,13 +7,13 @@ a tree, the line that matters first. With the Objects of the replicas it goes on
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.table import Table
 from rich.tree import Tree
 
+from function.boundary import frozen
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
 from function.cli.options import DEPLOYMENT, Command, end, output_option, reads_fleet
@@ -43,7 +43,7 @@ STYLES = {
 ACTIONS = {"Placed": "green", "Replaced": "green", "Held": "yellow", "Retained": ""}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """The requested view: one cluster or pool, or all of them (None)."""
 

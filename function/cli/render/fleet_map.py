@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from function.api import InferenceCluster, ModelReplica, Pool
 from function.api.replica import parse as parse_replica
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cli.text import counted, printable, track
 from function.cli.worlds.derive import folded
 from function.cli.worlds.world import Planned, Simulation, World, identity_of
@@ -53,7 +52,7 @@ class Prospect(NamedTuple):
     line: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolRow:
     """One pool as a row of nodes."""
 
@@ -129,7 +128,7 @@ class ClusterCard:
         """Deployments with nodes here."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeploymentCard:
     """One deployment."""
 
@@ -416,7 +415,7 @@ def html(fleet: FleetMap, docs: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedCard:
     """A cluster's card and where it stands in the picture."""
 
@@ -433,7 +432,7 @@ class PlacedCard:
         return TOP + rows + (18 if self.card.notes else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A region's name and where it stands."""
 

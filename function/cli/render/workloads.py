@@ -15,14 +15,14 @@ Each handler is asked through `dispatch`, as a server would ask it: nothing is c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from function.api.model import condition_of, mapping
 from function.api.names import KEY_ANNOTATION
-from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response
+from function.boundary import JsonObject, PlainDocument, Request, Requirement, Response, frozen
 from function.cli.text import as_yaml, complain, console, escape, note, printable
 from function.cli.worlds.derive import Assumption, folded
 from function.cli.worlds.world import Planned, identity_of, replicas_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 COMPOSITE_LABEL = "crossplane.io/composite"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplicaWorkloads:
     """One replica, and what the handler of replicas answers about it."""
 
@@ -196,7 +196,7 @@ def _with_objects(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
 ENDPOINT = "ModelEndpoint"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceRoute:
     """One service, and what the handler of services answers about it."""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from function.api import Device, InferenceCluster, Pool
 from function.api.names import API_VERSION
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cel.library.quantity import quantity
 from function.cel.library.strings import quoted
 from function.cli.bad_input import BadInput
@@ -47,7 +47,7 @@ LONGEST_NAME = 57
 """Characters of the name: those of a replica come behind it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """The options of a manifest, besides the split."""
 
@@ -134,7 +134,7 @@ def _words(model: SizedModel, load: Load, need: Need, repository: str) -> list[s
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Member:
     """The fields that the members of an engine share."""
 
@@ -185,7 +185,7 @@ NETWORK_ATTRIBUTES = frozenset({"linkType", "rdma"})
 """Attributes that a network device has and no other: docs/clusters.md, Words for attributes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolFit:
     """One pool that a split fits."""
 
@@ -201,7 +201,7 @@ class PoolFit:
     """The reason why the cluster takes nothing now; empty when it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drivers:
     """The DRA drivers that devices are asked of."""
 

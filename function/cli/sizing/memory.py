@@ -13,10 +13,10 @@ Nothing of the API is imported: a shell completes names of models with this modu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from function.boundary import frozen
 from function.cli.bad_input import BadInput
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ They are encoders, and those with a gated MLP and grouped or latent attention.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Latent:
     """Multi-head latent attention: keys and values are kept compressed."""
 
@@ -67,7 +67,7 @@ class Latent:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Experts:
     """A mixture of experts."""
 
@@ -82,7 +82,7 @@ class Experts:
     """Experts a token is sent to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """The properties of a model that decide its memory."""
 
@@ -163,7 +163,7 @@ LARGEST, MOST_LAYERS = 10**12, 10_000
 """Numbers of a config, and its layers, which are gone through one by one, are no larger."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader:
     """Reads numbers of a config and names the field that is wrong; of other types, a wrong one is unset."""
 
@@ -311,7 +311,7 @@ TENSOR, PIPELINE = (1, 2, 4, 8), (1, 2, 4)
 """The usual splits: within a node by tensors, over nodes by layers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """The load that the model must carry."""
 
@@ -323,7 +323,7 @@ class Load:
     """Sequences at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """So many GPUs of a node share every layer, so many nodes share the layers."""
 
@@ -331,7 +331,7 @@ class Split:
     pipeline: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """Memory of the fullest GPU of a split, in bytes."""
 

@@ -8,7 +8,7 @@ docs/sizing.md, where every estimate stands beside the published number.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from click.shell_completion import CompletionItem
 
+from function.boundary import frozen
 from function.cli.bad_input import BadInput, closest
 from function.cli.sizing.memory import Architecture, read_config
 
@@ -27,7 +28,7 @@ HUB = "https://huggingface.co/"
 """Where repositories are; an address that begins so is a repository too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedModel:
     """A model: its shape, and what an engine has to be told to load it."""
 

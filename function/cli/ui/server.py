@@ -25,7 +25,7 @@ import socket
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import function.cli.render
+from function.boundary import frozen
 from function.cli.bad_input import BadInput
 from function.cli.ui.view import Entries, Look, difference, happenings, look_at
 from function.cli.worlds.changes import AddNodes, Change, Drain, Replicas
@@ -78,7 +79,7 @@ DIGITS = 7
 """Digits of a number that a page may ask with."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """The state after a look, as pages get it."""
 

@@ -8,12 +8,12 @@ in words what changed between two looks: which replica was placed, moved, draine
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api import InferenceCluster, ModelReplica
 from function.api.model import mapping, number
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cli.render.fleet_map import ClusterCard, DeploymentCard, FleetMap, draw, tracked_replicas
 from function.cli.text import printable
 from function.cli.worlds.settling import standing, unready_of
@@ -63,7 +63,7 @@ class Happening(NamedTuple):
     """`deployment`, or `adapter` where that is what `deployment` names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """The fleet at one moment."""
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.api.model import mapping
 from function.api.names import PAUSED_ANNOTATION, RECONCILE_ANNOTATION
+from function.boundary import frozen
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
 from function.cli.live import BY_KIND
@@ -106,7 +107,7 @@ def pools_of(listed: object) -> dict[str, JsonObject]:
 # A line that begins with `#` is for the reader; the others can be piped to a shell.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commands:
     """The commands to run and those that undo them, each in the order of running."""
 
@@ -225,7 +226,7 @@ class Change(Protocol):
         """The kubectl commands that do the same to the objects as they are before, and their reverse."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetTaint:
     """Taint a cluster, or (with `remove`) take a taint off."""
 
@@ -283,7 +284,7 @@ class SetTaint:
         return isinstance(taint, dict) and (taint.get("key"), taint.get("effect")) == (self.key, self.effect)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drain(SetTaint):
     """Drain a cluster: a NoExecute taint that nobody expects."""
 
@@ -296,7 +297,7 @@ class Drain(SetTaint):
         return f"drain {self.cluster}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delete:
     """Delete a cluster."""
 
@@ -319,7 +320,7 @@ class Delete:
         return Commands((kept, f"kubectl delete {target}"), (f"kubectl create -f {file}",))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddNodes:
     """Add nodes to a pool; a negative number takes some away."""
 
@@ -397,7 +398,7 @@ def _section(manifests: Manifests, cluster: str, key: str) -> list[Any] | None:
     return listed if isinstance(listed, list) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replicas:
     """Want another number of replicas."""
 
@@ -429,7 +430,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Where `kubectl apply` keeps the manifest it was given, so that it can tell what others set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """Apply a file: an object that is there gets the new labels, annotations and spec, others are added.
 

@@ -21,7 +21,7 @@ from function.api import ModelReplica, replica as replica_api
 from function.api.declared_cluster import DEFAULT_NODES
 from function.api.fault import path_of, shown_type
 from function.api.model import mapping, mappings, whole
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
 from function.cluster import publish
@@ -41,7 +41,7 @@ PLACEHOLDER_GATEWAY = "gateway.invalid"
 """A gateway address that reaches nothing (RFC 2606)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assumption:
     """A fact that a cluster does not state, with the assumed value."""
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from shlex import join
 from typing import TYPE_CHECKING
 
 from function import api
 from function.api import replica as replica_api
 from function.api.fault import path_of
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cli import live
 from function.cli.admission import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
 from function.cli.bad_input import BadInput, closest, is_lenient
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from function.boundary import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The input of a command: files, a control plane, and a namespace."""
 
@@ -62,7 +62,7 @@ class Source:
         return " ".join(filter(None, words))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where objects are from."""
 
@@ -314,7 +314,7 @@ def ignored_note(kinds: Mapping[str, int]) -> str:
     return f"ignored {total} {noun} not read: {parts}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inputs:
     """The objects, the world they describe, and what in them cannot be read."""
 

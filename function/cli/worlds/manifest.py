@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from function.boundary import frozen
 from function.cli.worlds.parsing import compose_documents
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ LARGEST = 4_000_000
 """Characters of a file above which no lines are looked for: such a file is a dump that nobody edits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """One object of a file."""
 
@@ -144,7 +145,7 @@ class Manifest:
         return f"{self.file}:{line}" if line else self.file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Issue:
     """A fault of one object, as its schema has it."""
 
@@ -157,7 +158,7 @@ class Issue:
         return {(self.manifest.short_title, field) for field in self.finding.fields}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contradiction:
     """An object that another file, or the same one further up, has with other content."""
 

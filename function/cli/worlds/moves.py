@@ -11,13 +11,13 @@ tried. Nothing is executed: the scheduler never moves a healthy replica (docs/ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Level, Nature
 from function.api.replica import parse as parse_replica
-from function.boundary import PlainDocument
+from function.boundary import PlainDocument, frozen
 from function.cli.text import track
 from function.cli.worlds.changes import Commands, move, one_after_another, reconcile_until
 from function.cli.worlds.simulate import after, one_round, outcome
@@ -33,7 +33,7 @@ MAX_TRIES = 2_000
 """Sets of moves that are tried for one deployment."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """One replica that would leave its place for another."""
 
@@ -43,7 +43,7 @@ class Move:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Advice:
     """Moves that would let one more replica in."""
 
@@ -76,7 +76,7 @@ def _named(title: str) -> tuple[str, str]:
     return namespace, name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stuck:
     """A deployment for which no moves were found."""
 
@@ -93,7 +93,7 @@ class Stuck:
         return cls(planned.title, now.short, now.message, tuple(hint.change.message for hint in hints))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upgrade:
     """A replica on an alternative that could have a better one now."""
 
@@ -105,7 +105,7 @@ class Upgrade:
     better: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resident:
     """An existing replica that could move, because its deployment is in the files."""
 

@@ -12,13 +12,13 @@ An adapter settles by the same rules (`adapter_standing`): its places stand for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.adapter import read_base, read_placement
 from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
-from function.boundary import JsonObject, PlainDocument
+from function.boundary import JsonObject, PlainDocument, frozen
 from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class StateChange(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The state of a deployment at one moment."""
 

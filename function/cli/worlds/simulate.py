@@ -15,12 +15,13 @@ printed as commands.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api.model import mapping
 from function.api.names import KEY_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL, LEAVING_ANNOTATION, PREEMPTING_LABEL, WAS_READY_ANNOTATION
+from function.boundary import frozen
 from function.cli.text import track
 from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
@@ -157,7 +158,7 @@ UNTOUCHED = "no replica changes its place or restarts"
 UNSEEN = "the files have no replicas of it; with them, or with --context, its rollout is shown step by step"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeploymentOutcome:
     """Where one deployment ends up."""
 
@@ -195,7 +196,7 @@ class DeploymentOutcome:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The effect of one round on a deployment whose template is outdated.
 
@@ -226,7 +227,7 @@ class Step:
         return {**{key: list(value) for key, value in names.items()}, "waiting": self.waits}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """One deployment before and after a change."""
 
@@ -407,7 +408,7 @@ def _serving(simulation: Simulation, steps: Mapping[str, tuple[Step, ...]]) -> d
 # Ask what some changes would do: the fleet settled with and without them, and the difference.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhatIf:
     """Both forecasts and their difference."""
 

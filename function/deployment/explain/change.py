@@ -15,13 +15,13 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from function.api import InferenceCluster, ModelDeployment
 from function.api.model import Model
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.cel import Comparison, CompileError, Selector, Subject, compile_device, published, suggest
 from function.deployment.explain.lint import Catalogue, respelt, with_unit
 from function.scheduler.scheduling_input import SchedulingInput, scheduling_input
@@ -55,7 +55,7 @@ class Effort(IntEnum):
     """Running where an operator is making everything leave."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputChange:
     """One change: what a person reads, and the input as it would be."""
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -27,7 +26,7 @@ from function.api import InferenceCluster, ModelDeployment, ModelReplica, Pool
 from function.api.charge import is_anonymous
 from function.api.reasons import Nature, Reason, Rejection
 from function.api.text import digest
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.deployment.explain.message import rejection_phrase
 from function.scheduler import filters, mismatch, search
 from function.scheduler.decision import Decision
@@ -165,7 +164,7 @@ def resolvable(rejection: Rejection) -> bool:
     return not short or (rejection.needs or 0) <= (rejection.total or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survey:
     """A decision from the point of view of its clusters."""
 

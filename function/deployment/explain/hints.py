@@ -17,11 +17,11 @@ together they take no more search steps than the decision might have. No hint ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from function.api import Malformed
 from function.api.reasons import Rejection
+from function.boundary import frozen
 from function.deployment.explain.change import InputChange
 from function.deployment.explain.remedies import proposals
 from function.scheduler.decision import Decision
@@ -37,7 +37,7 @@ LEAST = 2
 """Tries that even the largest fleet gets."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hint:
     """One change and how many more replicas it lets fit."""
 

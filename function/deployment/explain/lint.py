@@ -28,6 +28,7 @@ from function import cel
 from function.api import Device
 from function.api.deployment import RequestReference
 from function.api.text import listed
+from function.boundary import frozen
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import Quantity, is_quantity, quantity
@@ -48,7 +49,7 @@ def unqualified(name: str) -> str:
     return f"{kind}.{vendor}" if slash and kind and "/" not in kind else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalogue:
     """Devices of a fleet, each distinct entry once."""
 

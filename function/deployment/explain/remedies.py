@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ from function.api.model import ConditionStatus
 from function.api.reasons import Reason, Rejection
 from function.api.taints import Taint, Toleration, untolerated
 from function.api.text import counted, listed
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.cel import Subject, suggest
 from function.deployment.explain import change
 from function.deployment.explain.change import Effort, InputChange, Rewrite, changed, edited
@@ -48,7 +48,7 @@ SHORT = tuple(reason for reason in Reason if reason.short_pool)
 """Reasons that more nodes would mend."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProposalContext:
     """The facts that the proposers look at."""
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from function.api import InferenceCluster, Pool
 from function.api.model import mappings
 from function.api.names import replica_key
 from function.api.reasons import Nature, Reason, Rejection
-from function.boundary import JsonObject
+from function.boundary import JsonObject, frozen
 from function.deployment.explain import message
 from function.deployment.explain.clusters import OTHERS, ClusterVerdict, Survey, digests, held_by
 from function.deployment.explain.hints import hints
@@ -41,7 +41,7 @@ from function.scheduler.search import OnPools
 # List every replica of a deployment as one row: for reports, tables and forecasts.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplicaRow:
     """One replica, where it is, what is done with it, and why."""
 
@@ -194,7 +194,7 @@ def _own_part(report: JsonObject) -> object:
 # The report has the same facts as data, bounded for a status; this has lines, and the texts of selectors.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineOutline:
     """One engine on one pool: whether it fits, and everything that keeps it off."""
 
@@ -203,7 +203,7 @@ class EngineOutline:
     failures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolOutline:
     """One pool: what is free and who holds the rest, and every engine on it."""
 
@@ -211,7 +211,7 @@ class PoolOutline:
     engines: tuple[EngineOutline, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterOutline:
     """One cluster: what it is to the deployment, why, and its pools where they matter."""
 
@@ -224,7 +224,7 @@ class ClusterOutline:
     pools: tuple[PoolOutline, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outline:
     """A decision seen from its clusters, the nearest miss first."""
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 from function.api import ModelDeployment, ModelReplica, charge as charge_api, cluster as cluster_api
@@ -24,7 +23,7 @@ from function.api.charge import Charged, ChargedShare, ClaimingEngine, GivesWay
 from function.api.cluster import InferenceCluster, Pool
 from function.api.ownership import OwnReplica
 from function.api.replica import StampedEngine
-from function.boundary import Document, Plain, Unreadable, text_at
+from function.boundary import Document, Plain, Unreadable, frozen, text_at
 from function.scheduler.ledger import Yielding, may_yield, seniority
 from function.scheduler.scheduling_input import UnreadableCluster
 
@@ -47,7 +46,7 @@ def read_cluster(document: Document) -> Read:
         return UnreadableCluster(text_at(document, "metadata", "name"), str(error))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clusters:
     """The clusters of a fleet by name."""
 
@@ -83,7 +82,7 @@ MAX_REPLICAS = 50_000
 being absurd, and every call goes through all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChargedCluster:
     """A cluster, and what it says that its pools are charged."""
 

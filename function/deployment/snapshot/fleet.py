@@ -20,14 +20,14 @@ takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, replica as replica_api
 from function.api.names import read_key
 from function.api.ownership import OwnReplica
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, text_at
+from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, frozen, text_at
 from function.deployment import requirements
 from function.deployment.requirements import CACHE, CLUSTER, CLUSTERS, HOLDERS, named
 from function.deployment.snapshot import charges
@@ -192,7 +192,7 @@ def _read_replicas(
     return own_replicas, OthersListed(listing, len(documents), frozenset(places), tuple(sorting.others))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshots:
     """The objects that a deployment's replicas stand on, and the whole fleet."""
 

@@ -29,7 +29,7 @@ from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
 from function.api.ownership import Owner, OwnReplica, order
 from function.api.priority import turn_of
-from function.boundary import Cost, Costs, Document, Request, Resolution, Reuse, text_at
+from function.boundary import Cost, Costs, Document, Request, Resolution, Reuse, frozen, text_at
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.memo import parts_of
 from function.scheduler.scheduling_input import Fleet, Peer, Peers, Unshared
@@ -232,7 +232,7 @@ def _seen_by(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedPeers:
     """Listed objects of the deployments that come before ours, in their order."""
 
