@@ -32,7 +32,7 @@ from function.api.inputs import SchedulerConfig
 from function.api.model import Model, shape_of
 from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, read_key
 from function.api.taints import DeviceToleration
-from function.api.text import QUOTED
+from function.api.text import QUOTED, STRIPPED
 from function.boundary import Desired, Plain, Response, Shape, Unreadable, frozen
 from function.deployment.requirements import kind_of
 from function.operations.handler import WATCHED
@@ -61,7 +61,6 @@ Allowed: TypeAlias = "Cut | Mapping[str, Allowed]"
 """A rule for a value, or the fields of a map that are kept. For a list it applies to each item; "*" stands
 for every field that is not named."""
 
-STRIPPED = "(stripped)"
 OUR_LABELS = frozenset(
     {
         replica_api.DEPLOYMENT_LABEL,

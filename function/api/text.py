@@ -14,6 +14,8 @@ from function.cel.values import NANO, EvaluationError, Timestamp
 
 LIMIT = 512
 """Characters of a condition's message."""
+STRIPPED = "(stripped)"
+"""What stands in a recording or a snapshot for a text that it leaves out."""
 
 
 def one_line(text: str, limit: int = LIMIT) -> str:

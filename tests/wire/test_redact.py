@@ -18,9 +18,10 @@ from function.api import (
     cluster as cluster_api,
     replica as replica_api,
 )
+from function.api.text import STRIPPED
 from function.boundary import PACKED
 from function.deployment.requirements import ROWS
-from function.recording import KINDS, STRIPPED, redacted, redacted_object
+from function.recording import KINDS, redacted, redacted_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

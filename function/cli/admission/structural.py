@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
 from function.api.names import is_dns_label, is_dns_subdomain
+from function.api.text import STRIPPED
 from function.boundary import frozen
 from function.cel.checker.state import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
@@ -37,7 +38,6 @@ from function.cel.syntax.nodes import Type
 from function.cel.values import Map, Value
 from function.cli.admission import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
 from function.cli.bad_input import closest, nearest
-from function.recording import STRIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
