@@ -15,7 +15,8 @@ import pytest
 
 from function import cli
 from function.main import main as function
-from tests.cli.command import run
+from tests.cli.command import run, write
+from tests.support import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 PAGES = ["README.md", "CONTRIBUTING.md", "example/README.md", "example/functions.yaml", "docs"]
+MODULES = (
+    "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    "from function.cli import main; main(sys.argv[1:], prog_name='fleet-scheduler')"
+)
 HEAVY = (
     "celpy",
     "jinja2",
@@ -89,17 +94,22 @@ def test_serve_reads_the_environment_of_function(monkeypatch: pytest.MonkeyPatch
 )
 def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
     """A tenth of a second of CPU, where importing the scheduler takes most of one."""
-    program = (
-        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
-        "from function.cli import main; main(sys.argv[1:], prog_name='fleet-scheduler')"
-    )
     words, typed = more.get("words", "").split(), more.get("complete", "")
     if typed:
         at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
         more = {**at, "_FLEET_SCHEDULER_COMPLETE": "bash_complete"}
-    loaded = _started("-c", program, *words, env=os.environ | more).stderr.split()
+    loaded = _started("-c", MODULES, *words, env=os.environ | more).stderr.split()
     assert "function.cli.group" in loaded
     assert {name for name in loaded if name.startswith(HEAVY)} == set()
+
+
+@pytest.mark.parametrize("words", ["lint", "why chat", "size qwen3-8b"])
+def test_a_verb_on_files_imports_no_client_and_no_protobuf(words: str, tmp_path: Path) -> None:
+    """They would take a tenth of the time of a small command."""
+    fleet = write(tmp_path / "fleet.yaml", [build.cluster("east", [build.pool("h100", 4)])])
+    loaded = set(_started("-c", MODULES, *words.split(), str(fleet)).stderr.split())
+    assert "function.scheduler.schedule" in loaded
+    assert loaded.isdisjoint(("function.wire", "function.recording", "google.protobuf", "grpc", "kubernetes"))
 
 
 def test_importing_every_command_builds_no_validator() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import ryaml
 import yaml
 from hypothesis import given, strategies as st
 
@@ -140,7 +141,15 @@ def _quickly(text: str) -> str | None:
     return None if read is None else repr(read)
 
 
-@given(_documents)
+_listed = st.builds(
+    "apiVersion: v1\nitems:\n- {}{}{}".format,
+    _documents,
+    st.sampled_from(("\n", "\n- ", "\n- a:\n    b\n- ", "\x85", "\r- ", "\u2028---\n- ")),
+    st.sampled_from(("kind: List\n", "x\nkind: List", '"\nkind: L\nb: {}\n', "items:\n- a\nkind: A\n")),
+)
+
+
+@given(_documents | _listed)
 def test_what_is_read_quickly_is_read_as_slowly(text: str) -> None:
     quickly = _quickly(text)
     assert quickly is None or quickly == _slowly(text), text
@@ -180,6 +189,43 @@ def test_an_ordinary_dump_is_read_quickly() -> None:
     objects[0]["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {'k:{"type":"Ready"}': {".": {}}}}}]
     text = yaml.safe_dump_all(objects)
     assert parsing.read_quickly(text, text.split("\n")) == objects
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "apiVersion: v1\nitems:\n- a\n- b: c\n- \nkind: List\n",
+            "as kubectl prints it, an item is empty",
+        ),
+        (
+            "apiVersion: v1\nitems:\n- a: |+\n    b\n\n\n- - c\nkind: List\n",
+            "empty lines end a text",
+        ),
+        ('apiVersion: v1\nitems:\n- "a\n- b"\nkind: List\n', "a line in quotes is no item"),
+        ("apiVersion: v1\nitems:\n- 'a\nkind: B'\n", "a line in quotes is no field of the list"),
+        ("apiVersion: v1\nitems:\n- a\n...\n- b\nkind: List\n", "another document"),
+        (
+            "apiVersion: v1\nitems:\n- a\x85...\n- b\nkind: List\n",
+            "a document behind another line end",
+        ),
+        ("apiVersion: v1\nitems:\n- a\nitems:\n- b\nkind: List\n", "a field that is given twice"),
+    ],
+)
+def test_a_list_is_read_as_slowly(text: str, reason: str) -> None:
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), reason
+
+
+def test_a_list_is_read_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ryaml holds a whole text a second time, which took a quarter of the time and most of the memory."""
+    items = [build.cluster(name, [build.pool("h100", 4)]) for name in ("east", "north", "west")]
+    text = yaml.safe_dump({"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}})
+    read: list[str] = []
+    at_once = ryaml.loads_all  # type: ignore[attr-defined]
+    monkeypatch.setattr(ryaml, "loads_all", lambda part: read.append(part) or at_once(part))
+    assert parsing.read_quickly(text, text.split("\n")) == [yaml.safe_load(text)]
+    assert max(map(len, read)) < len(text) / 2
 
 
 def test_a_large_file_gives_the_same_answer_with_either_reader(

@@ -94,6 +94,9 @@ _SHAPES = (
 )
 """A key that is empty; a tag or a directive; what may be a key of {1, 2}. One by one they are searched for
 twice as fast as together."""
+_LISTED = re.compile(r"(apiVersion: [\w./]+\nitems:\n)- ")
+_DOCUMENTS = ("\n---", "\n...", "\r", "\x85", "\u2028", "\u2029")
+"""How another document may begin, and line ends that it may begin after."""
 _FLOW = str.maketrans(dict.fromkeys("[]{},", " "))
 
 
@@ -111,11 +114,28 @@ def read_quickly(text: str, lines: Iterable[str]) -> list[object] | None:
     if any(map(_DOUBT.fullmatch, words)) or any(shape.search(written) for shape in _SHAPES):
         return None
     try:
-        documents = loads_all(text)
+        documents = _listed_quickly(text, loads_all) or loads_all(text)
     except ValueError:  # Its own error among them.
         return None
     # A text of comments only: no document for the one, an empty one for the other.
     return documents if isinstance(documents, list) and None not in documents else None
+
+
+def _listed_quickly(text: str, loads_all: Callable[[str], Any]) -> list[object] | None:
+    """Read a list as kubectl prints it, item by item; None for another text. Raises ValueError for doubt.
+
+    ryaml holds a whole text a second time before it makes objects of it: apart, the items take three quarters
+    of the time and a third of the memory. A line that begins with `- ` begins an item, unless it stands in
+    quotes or brackets: those are then not closed in the part before, which is refused.
+    """
+    begun = _LISTED.match(text)
+    items, ended, below = text.rpartition("\nkind: ")
+    if not (begun and ended) or any(mark in text for mark in _DOCUMENTS):
+        return None
+    [document] = loads_all(f"{begun[1]}kind: {below}")
+    parts = items[begun.end() :].split("\n- ")
+    document["items"] = [item for part in parts for [[item]] in [loads_all(f"- {part}\n")]]
+    return [document]
 
 
 def parse_documents(name: str, text: str) -> Iterator[object]:
