@@ -259,12 +259,16 @@ def _partly_held(
 
 
 def fitting_pools(decision: Decision) -> Iterator[FittingPool]:
-    """Every pool that the first engine of the first shape fits, whether or not there is room now."""
+    """Every pool that the first engine of the first shape fits, whether or not there is room now.
+
+    A cluster without such a pool is not explained: on most of a large fleet nothing matches.
+    """
     matcher, (shape, *_) = Matcher(decision.inputs), decision.inputs.deployment.shapes
-    rejections = rejections_of_another(decision)
-    for cluster in decision.inputs.fleet.clusters.values():
-        rejection = rejections.get(cluster.name)
+    clusters = decision.inputs.fleet.clusters
+    placer = _going_on(decision, clusters) if schedule.may_place(decision.inputs) else None
+    for cluster in clusters.values():
         (engine, *_) = matcher.fit(shape, cluster).engines
+        rejection = placer.rejection(cluster) if placer and engine.options else None
         for option in engine.options:
             yield _pool_fit(decision, cluster, option, rejection)
 

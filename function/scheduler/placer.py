@@ -393,6 +393,10 @@ class Placer:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
         return self._memo.rejections(*self._standing, self._reject)
 
+    def rejection(self, cluster: InferenceCluster) -> Rejection | None:
+        """Why one cluster takes no other replica now; to explain all of a large fleet takes its time."""
+        return self._standing[0].get(cluster.name) or self._reject(cluster)
+
     def _reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Why a cluster takes no other replica: a counting gate, or the shape that comes nearest."""
         gated = self._filter(cluster)

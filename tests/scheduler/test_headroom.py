@@ -18,6 +18,7 @@ from function.scheduler.headroom import (
     rejections_of_another,
     room_by_cluster,
 )
+from function.scheduler.placer import Placer
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
@@ -202,6 +203,13 @@ def test_the_pools_that_fit_whether_or_not_there_is_room() -> None:
     ]
     barred = [pool.barred and pool.barred.reason.name for pool in fitting_pools(decision)]
     assert barred == [None, None, "ClusterNotReady"]
+
+
+def test_a_cluster_where_nothing_matches_is_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    decision = decide(World(ask(), [one("a", 4), build.cluster("bare", [build.pool("p0", 4, [])])]))
+    explained: list[str] = []
+    monkeypatch.setattr(Placer, "rejection", lambda _, cluster: explained.append(cluster.name))
+    assert [pool.cluster for pool in fitting_pools(decision)] == explained == ["a"]
 
 
 def test_a_pool_that_is_full_is_not_barred() -> None:
