@@ -200,6 +200,8 @@ class Scheduling(Model):
     priority_class_name: str = ""
     labels: Stamps = {}
     annotations: Stamps = {}
+    gangs: Literal["PodGroup"] | None = None
+    """What binds the pods of a gang together or not at all; None: each is bound when it finds a place."""
 
 
 class ProviderConfigRef(Model):

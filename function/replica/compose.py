@@ -35,6 +35,7 @@ from function.replica.workloads import (
     budgets,
     claim_template,
     engine_workloads,
+    pod_groups,
     secrets,
 )
 
@@ -127,12 +128,13 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         kept = [key for key in observed if key not in wanted]
     else:
         wanted |= {workload.key: workload.resource for workload in workloads}
+        wanted |= dict(pod_groups(snapshot, workloads))
         wanted |= _beside(snapshot, claims, workloads, states)
         kept = remaining(snapshot, wanted, states)
     return _desired(request, observed, states.values(), wanted, kept)
 
 
-_OF_ENGINE = (names.WORKLOAD, names.CLAIM, names.BUDGET, names.SEEN)
+_OF_ENGINE = (names.WORKLOAD, names.CLAIM, names.GROUP, names.BUDGET, names.SEEN)
 """Objects that are called by an engine."""
 
 

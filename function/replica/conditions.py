@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from function import gateway_api
-from function.api.model import mapping, mappings
+from function.api.model import KSERVE, mapping, mappings
 from function.api.text import counted, joined, listed, one_line
 from function.api.workload import serving_digest
 from function.boundary import Condition, Request, Result, Unreadable
@@ -36,10 +36,12 @@ SHOWN = 3
 """How many engines a message names."""
 _FIELDS = ("engines", "servingDigest", "adapters")
 """Fields of the status that are ours: one that an answer leaves out is removed (Law C 3)."""
-_APPLIED = {names.CLAIM, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
+_APPLIED = {names.CLAIM, names.GROUP, names.ADAPTERS, names.SECRET, names.NAMESPACE, *names.ROUTING}
 """Objects that workloads need besides themselves."""
 _BESIDE = {*_APPLIED, names.BUDGET}
 """Objects that are applied beside the workloads."""
+APART = "One PodGroup cannot bind several copies, so a group of these may hold devices and wait"
+"""Said of gangs of several copies where a cluster has PodGroups."""
 WORDS = 320
 """Characters of a refusal that stands beside what else there is to say."""
 
@@ -211,6 +213,9 @@ def _accepted(
     ]
     text = "Reserved keys are left out of pods; pods that run with them have them until their next edit"
     text = f"{text}: {listed(reserved, SHOWN)}" if reserved else ""
+    apart = [engine.name for engine in snapshot.replica.spec.engines if engine.is_gang and engine.copies > 1]
+    if apart and snapshot.cluster.spec.scheduling.gangs and snapshot.cluster.spec.stack != KSERVE:
+        text = joined(text, f"{APART}: {listed(apart, SHOWN)}")
     placements = snapshot.placements
     if placements and (waits := unlisted(snapshot.replica, placements, snapshot.observed)):
         full = f"{counted(waits, 'adapter')} wait{'s' * (waits == 1)}: the list of adapters is full"

@@ -20,6 +20,8 @@ from function.api.workload import ROLES
 from function.fail_static import base_of
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
+GROUP = "pod-group"
+"""What binds the pods of a gang together; the key goes on with the engine and a digest."""
 SERVICE, SEEN = "inference-service", "see-serving"
 """On KServe: the one object that is applied, and what its controller makes of each engine, looked at only."""
 SERVICE_KEY = WORKLOAD
@@ -45,14 +47,15 @@ REVISION_LENGTH = 12
 
 _ROLES = "|".join(role.lower() for role in ROLES)
 _CLAIM_KEY = re.compile(rf"{CLAIM}-(?P<engine>.+)-(?P<role>{_ROLES})(-(?P<digest>[0-9a-f]{{8}}))?")
+_GROUP_KEY = re.compile(rf"{GROUP}-(?P<engine>.+)-[0-9a-f]{{8}}")
 
 
 class Key(NamedTuple):
     """The meaning of one of our keys."""
 
     what: str
-    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`, `ADAPTERS`,
-    or a key of `ROUTING`."""
+    """One of `WORKLOAD`, `CLAIM`, `GROUP`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`,
+    `ADAPTERS`, or a key of `ROUTING`."""
     of: str = ""
     """The engine, or the name of the secret."""
     role: str = ""
@@ -70,6 +73,9 @@ def read_key(key: str) -> Key | None:
     claim = _CLAIM_KEY.fullmatch(base)
     if claim:
         return Key(CLAIM, claim["engine"], claim["role"])
+    group = _GROUP_KEY.fullmatch(base)
+    if group:
+        return Key(GROUP, group["engine"])
     for prefix in (WORKLOAD, SEEN, PODS, BUDGET, SECRET):
         rest = base.removeprefix(f"{prefix}-")
         if rest and rest != base:
@@ -109,6 +115,11 @@ def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
     """Name of a member's claim template."""
     parts = (replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
     return _subdomain(child_name(*parts), *parts)
+
+
+def group_name(replica: str, engine: str, digest: str) -> str:
+    """Name of the PodGroup of a gang whose pods have the templates of a digest."""
+    return _subdomain(child_name(replica, engine, "gang", digest), replica, engine, "gang", digest)
 
 
 def service_name(replica: str) -> str:

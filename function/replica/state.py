@@ -163,13 +163,23 @@ def template_of(spec: Plain) -> Plain:
     return {key: value for key, value in mapping(spec).items() if key != "replicas"}
 
 
+GROUP_FIELD = "schedulingGroup"
+"""The field by which a pod names its PodGroup."""
+
+
+def is_grouped(workload: Mapping[str, Any]) -> bool:
+    """Tell whether the pods of a LeaderWorkerSet name a PodGroup."""
+    parts = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
+    return GROUP_FIELD in mapping(mapping(parts.get("leaderTemplate")).get("spec"))
+
+
 # Decide which observed objects stay although nothing wants them any more: Law C 1.
 #
 # - A workload whose engine the spec no longer has leaves. One that was superseded (another kind or another
 #   name) stays until its successor takes requests.
-# - A claim template stays until every copy of its engine runs what is wanted now: until then a pod may need
-#   it. Of an engine that is gone it leaves with the workload; on KServe, where one service has all pods, it
-#   stays until every engine runs what is wanted now.
+# - A claim template, or the PodGroup of a gang, stays until every copy of its engine runs what is wanted now:
+#   until then a pod may need it. Of an engine that is gone it leaves with the workload; on KServe, where one
+#   service has all pods, a claim template stays until every engine runs what is wanted now.
 # - Routing that was superseded stays until the new one is on the cluster and its picker works.
 # - A mirrored Secret, and the list of adapters, stays until no pod can refer to it: until every engine has
 #   one workload, and every copy of that runs what is wanted now. Budgets, collections of pods and what the
@@ -222,11 +232,11 @@ def _stays(
         return True
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
-    if read.what in (names.CLAIM, names.SECRET, names.ADAPTERS):
-        users = tuple(states)
-        if read.what == names.CLAIM and read.of in states:
+    if read.what in (names.CLAIM, names.GROUP, names.SECRET, names.ADAPTERS):
+        users, is_of_engine = tuple(states), read.what in (names.CLAIM, names.GROUP)
+        if is_of_engine and read.of in states:
             users = (read.of,)
-        elif read.what == names.CLAIM and snapshot.cluster.spec.stack != KSERVE:
+        elif is_of_engine and snapshot.cluster.spec.stack != KSERVE:
             users = ()  # The engine is gone, and takes its workload with it.
         return not all(at_rest[name] for name in users)
     if read.what in names.ROUTING:
@@ -332,6 +342,8 @@ def is_known(workload: ObservedObject, *, was_updated: bool) -> bool:
 
 COPIES_LATER = "more copies follow when every group has fewer pods"
 """Said while an engine of the replica gives nodes back (`workloads.engine_workloads`)."""
+NO_GROUPS = f"the LeaderWorkerSets of its cluster drop {GROUP_FIELD}: those of 0.9 have it"
+"""Said where `scheduling.gangs` asks for what a cluster has not."""
 WAY_OUT = "if this lasts, edit the template again: its pods may run it already"
 """Ends the doubt after an edit that was taken back: it gives the controller something to report."""
 
@@ -340,6 +352,9 @@ def fault_of(workload: ObservedObject, *, is_unknown: bool) -> str:
     """Return why a workload could not be applied, or why nothing is known of its pods; "" for neither."""
     if workload.synced is False:
         return workload.synced_message
+    remote = workload.remote
+    if remote is not None and is_grouped(workload.manifest) and not (workload.pending or is_grouped(remote)):
+        return NO_GROUPS
     if is_unknown and workload.identity.kind == GANG_KIND and not _writes(workload):
         return "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
     text = "its controller has not reported on this spec yet" if is_unknown else ""

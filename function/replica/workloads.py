@@ -1,7 +1,7 @@
 """Workloads: the Deployment of a Standalone, the LeaderWorkerSet of a gang, and the claims of their devices.
 
     claim_template ▶ the devices of each member        engine_workloads ▶ what runs its pods
-    budgets, secrets ▶ what a platform asks for besides
+    pod_groups ▶ what binds a gang's pods together     budgets, secrets ▶ what a platform asks for besides
 
 Two things of Kubernetes shape this file:
 
@@ -29,7 +29,16 @@ from function.objects import AVAILABLE, COPIES_WAIT, NOTE, ObservedObject, compo
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 from function.replica.snapshot import ReplicaSnapshot
-from function.replica.state import Edit, engine_state, is_known, noted, replicas_of, template_of
+from function.replica.state import (
+    GROUP_FIELD,
+    Edit,
+    engine_state,
+    is_grouped,
+    is_known,
+    noted,
+    replicas_of,
+    template_of,
+)
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""
@@ -126,6 +135,8 @@ class EngineWorkload:
     """The labels that all of its pods have, and no others."""
     manifest: dict[str, Any]
     resource: dict[str, Any]
+    group: str
+    """The digest in the name of the PodGroup that binds its pods together, "" where there is none."""
     is_edited: bool
     """Whether its pods are to run another template than was last applied."""
     shrinks: bool
@@ -180,16 +191,23 @@ def engine_workload(
     key = key_of(base, head, snapshot.observed)
     before = snapshot.observed.get(key)
     running, templates = _templates(snapshot, engine, claims, name, before)
+    is_edited, group = before is not None and running != templates, ""
     readiness, pod_labels, copies = AVAILABLE, {WORKLOAD_LABEL: name}, engine.copies
     if before is not None and not grows:
         copies = min(copies, number(mapping(before.manifest.get("spec")).get("replicas"), copies))
     spec: dict[str, Any]
     if engine.is_gang:
+        if _names_group(snapshot, engine, before, is_edited=is_edited):
+            # Another one after every edit that restarts pods: in the one of before those count that are on
+            # their way out, so the first new pod would be bound alone.
+            group = digest_of({"size": engine.pods, "templates": templates})[:DIGEST]
+            named = {GROUP_FIELD: {"podGroupName": names.group_name(replica, engine.name, group)}}
+            templates = [{**template, "spec": template["spec"] | named} for template in templates]
         leader, worker = templates
         pod_labels = {GANG_LABEL: name}
         # Without a rollout strategy a LeaderWorkerSet updates group by group, none on top.
-        group = {"size": engine.pods, "leaderTemplate": leader, "workerTemplate": worker}
-        spec = {"replicas": copies, "leaderWorkerTemplate": group}
+        parts = {"size": engine.pods, "leaderTemplate": leader, "workerTemplate": worker}
+        spec = {"replicas": copies, "leaderWorkerTemplate": parts}
     else:
         spec = {
             "replicas": copies,
@@ -211,8 +229,25 @@ def engine_workload(
     note = _note(snapshot, key, manifest) + (COPIES_WAIT if shrinks else "")
     if note:
         resource["metadata"] = {"annotations": {NOTE: note}}
-    is_edited = before is not None and running != templates
-    return EngineWorkload(engine, key, pod_labels, manifest, resource, is_edited, shrinks)
+    return EngineWorkload(engine, key, pod_labels, manifest, resource, group, is_edited, shrinks)
+
+
+def _names_group(
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, before: ObservedObject | None, *, is_edited: bool
+) -> bool:
+    """Tell whether the pods of a gang name a PodGroup.
+
+    They do as they did until an edit restarts them (Law C 6), unless no pod does because the LeaderWorkerSets
+    of the cluster have no such field. All copies share their templates, so one group would bind several
+    copies together, or protect one of them only.
+    """
+    if before is not None and not is_edited:
+        running = mapping(mapping(before.manifest.get("spec")).get("leaderWorkerTemplate"))
+        if number(running.get("size"), engine.pods) == engine.pods:
+            is_there = not before.refusal if before.remote is None else is_grouped(before.remote)
+            if is_there or not is_grouped(before.manifest):
+                return is_grouped(before.manifest)
+    return snapshot.cluster.spec.scheduling.gangs is not None and engine.copies == 1
 
 
 def _shrinks(
@@ -253,7 +288,7 @@ def _templates(
         named = "" if claim is None else claim.name
         return pod_template(snapshot, engine, member, workload=workload, claim=named, before=before)
 
-    running = [running_template(member, before) for member in members]
+    running = [_ungrouped(running_template(member, before)) for member in members]
     stamped = [template(member.unreserved) for member in members]
     wanted, reserved = stamped, [template(member) for member in members]
     if engine.is_gang and QUEUE_LABEL in snapshot.cluster.spec.scheduling.labels:
@@ -261,6 +296,14 @@ def _templates(
     # Law C 6: earlier releases passed reserved labels on, and the queue to the pods of gangs. Pods that have
     # them run until the next edit.
     return running, until_edited(until_edited(wanted, stamped, running), reserved, running)
+
+
+def _ungrouped(template: dict[str, Any]) -> dict[str, Any]:
+    """Return pods without the PodGroup that they name, whose name follows from the rest."""
+    spec = mapping(template.get("spec"))
+    if GROUP_FIELD not in spec:
+        return template
+    return {**template, "spec": {key: value for key, value in spec.items() if key != GROUP_FIELD}}
 
 
 def _unqueued(template: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,7 +336,28 @@ def _note(snapshot: ReplicaSnapshot, key: str, manifest: Mapping[str, Any]) -> s
     return noted(before, digest_of(template), edit, applied=applied, evident=evident)
 
 
-# What a platform asks for on top, through the input of the step: disruption budgets, mirrored Secrets.
+# What a platform asks for on top, by the cluster or the input of the step: PodGroups, disruption budgets,
+# mirrored Secrets.
+
+
+def pod_groups(
+    snapshot: ReplicaSnapshot, workloads: Sequence[EngineWorkload]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the PodGroup that the pods of a gang name: all of them are bound, or none."""
+    for workload in workloads:
+        engine = workload.engine
+        if workload.group:
+            leader = workload.manifest["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
+            named = {key: leader[key] for key in ("priorityClassName",) if key in leader}
+            name = names.group_name(snapshot.replica.name, engine.name, workload.group)
+            manifest = {
+                "apiVersion": "scheduling.k8s.io/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": name, "namespace": snapshot.remote_namespace},
+                "spec": {"schedulingPolicy": {"gang": {"minCount": engine.pods}}, **named},
+            }
+            key = key_of(f"{names.GROUP}-{engine.name}-{workload.group}", manifest, snapshot.observed)
+            yield key, composed_object(manifest, snapshot.cluster.provider_config)
 
 
 def budgets(

@@ -588,6 +588,19 @@ BAD = [
         "prefix modelplane.ai/ is reserved",
         "it decides where requests go",
     ),
+    bad("InferenceCluster", "spec.scheduling", {"gangs": "Gang"}, "is not one of", "nothing else binds them"),
+    Case(
+        "PodGroups on KServe",
+        "InferenceCluster",
+        made("InferenceCluster", ("spec.stack", "KServe"), ("spec.scheduling", {"gangs": "PodGroup"})),
+        "gives them no PodGroup",
+    ),
+    Case(
+        "PodGroups of a Kubernetes that has not these",
+        "InferenceCluster",
+        made("InferenceCluster", ("spec.celVersion", "1.36"), ("spec.scheduling", {"gangs": "PodGroup"})),
+        "from 1.37 on",
+    ),
     bad("ModelService", "spec.endpoints", [], "non-empty", "a service of nothing"),
     bad(
         "ModelService", "spec.endpoints.0.selector", DELETE, "'selector' is a required", "everything matches"
