@@ -150,10 +150,13 @@ tutorial: $(STAMP) ## the second half of docs/tutorial.md in a real control plan
 KUBERNETES ?=
 BUILDS ?= dist
 BUILT := $(abspath $(BUILDS))/kubernetes-$(KUBERNETES)
+LWS ?=
+STARTED := $(if $(LWS),$(abspath $(BUILDS))/lws-$(LWS)-on-$(KUBERNETES),$(BUILT))
 .PHONY: referee
-referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7'; KUBERNETES=1.37.2 is built from its Go module, some 13 minutes of CPU once)
+referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7'; KUBERNETES=1.37.2 is built from its Go module, some 13 minutes of CPU once; with LWS=0.9.0 LeaderWorkerSet, too)
 	@[ -z "$(KUBERNETES)" ] || [ -x "$(BUILT)/bin/kube-scheduler" ] || hack/kubernetes.sh "$(KUBERNETES)" "$(BUILT)/bin"
-	@$(if $(KUBERNETES),REFEREE_STATE="$(BUILT)") $(BIN)/python -u -m tests.referee $(WORLDS)
+	@[ -z "$(LWS)" ] || [ -x "$(STARTED)/bin/lws" ] || hack/lws.sh "$(LWS)" "$(STARTED)" "$(BUILT)/bin"
+	@$(if $(KUBERNETES),REFEREE_STATE="$(STARTED)") $(if $(LWS),CONTROLPLANE="$(STARTED)/controlplane") $(BIN)/python -u -m tests.referee $(WORLDS)
 
 RELEASES ?= 1.36.3 1.37.2
 .PHONY: referees

@@ -31,7 +31,7 @@ import yaml
 from example.caller import ROOT
 from function.cli.worlds.world import ParseMemo, plan_all, replicas_of
 from tests.live.__main__ import isolate
-from tests.referee import cluster, features, judge, lost, reshape
+from tests.referee import cluster, features, judge, lost, pod_groups, reshape
 from tests.referee.scenarios import SCENARIOS
 from tests.referee.worlds import MODES, World, deployment, edited, inputs_of, mappings, pods_of
 
@@ -291,7 +291,7 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8, help="worlds at a time: most of it is waiting")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(100_000))
     parser.add_argument("--mode", choices=MODES, action="append", help="modes of random worlds; all of them")
-    parser.add_argument("--only", choices=[*PARTS, "features", "gangs"], action="append")
+    parser.add_argument("--only", choices=[*PARTS, "features", "gangs", "groups"], action="append")
     given = parser.parse_args()
     reason = cluster.missing() or ("" if isolate() else "this container may not make namespaces")
     if reason:
@@ -305,8 +305,8 @@ def main() -> int:
         say(f"seed {given.seed}; Kubernetes {version} is up after {time.monotonic() - began:.0f} s")
         if "features" in parts:
             features.report(referee.seen, say)
-        if "gangs" in parts:
-            referee.differ += reshape.report(say)
+        of_gangs = {"gangs": reshape.report, "groups": pod_groups.report}
+        referee.differ += [said for part in of_gangs if part in parts for said in of_gangs[part](say)]
         if "scenarios" in parts:
             _all(referee, referee.scenario, list(SCENARIOS), given.parallel)
         if "examples" in parts:
