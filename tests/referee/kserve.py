@@ -494,6 +494,33 @@ def live(name: str, scene: build.Scene, *, binds: bool, then: Plain | None = Non
             replica.delete()
 
 
+def resized(api: str) -> None:
+    """Ask for fewer workers and more copies of a gang: the webhook refuses both, and what runs goes on.
+
+    A scheduler replaces such a replica (`SizeFixed`), so it never asks for this.
+    """
+    before, after = (
+        build.gang(nodes=pods - 1, copies=copies, args=(f"--pipeline-parallel-size={pods}",))
+        for pods, copies in ((3, 1), (2, 2))
+    )
+    replica = Replica(asked(serving(build.replica(before, name="resized"), model=HF), api))
+    try:
+        replica.until(lambda answer: is_true(answer, "ModelUpdated"), "ModelUpdated")
+        running = {pod["metadata"]["uid"] for pod in replica.pods()}
+        replica.scene = replica.scene.edited(engines=[after])
+        try:
+            replica.step()
+        except cluster.RefusedByServer as refused:
+            if "size is immutable" not in str(refused):
+                raise
+        else:
+            raise Unexpected("another size is taken")
+        if running != {pod["metadata"]["uid"] for pod in replica.pods()}:
+            raise Unexpected("a refused edit restarts pods")
+    finally:
+        replica.delete()
+
+
 def drawn(seed: int) -> build.Scene | None:
     """Return a random scene, None where it has too many pods for this cluster."""
     scene = generate.kserve_scene(seed)
@@ -523,20 +550,24 @@ def main() -> int:
     say = functools.partial(print, flush=True)
     with cluster.started(), controller(options.folder):
         api = "v1alpha2" if options.api == "v1alpha2" else "v1alpha1"
-        questions: list[tuple[str, build.Scene, bool]] = [
-            (name, asked(replica, api), True) for name, replica in cases() if options.only in (None, name)
+        then = on_kserve("v1alpha2") if options.api == "moves" else None
+        questions: list[tuple[str, Callable[[], None]]] = [
+            (name, functools.partial(live, name, asked(replica, api), binds=True, then=then))
+            for name, replica in cases()
         ]
-        seed = options.first
-        while len(questions) < options.scenes + 8 and options.only is None:
+        questions.append(("another size", functools.partial(resized, api)))
+        questions = [question for question in questions if options.only in (None, question[0])]
+        seed, last = options.first, len(questions) + options.scenes
+        while len(questions) < last and options.only is None:
             if (scene := drawn(seed)) is not None and scene.cluster is not None:
                 scene.cluster["spec"]["kserve"] = {"apiVersion": api}
-                questions.append((f"seed {seed}", scene, False))
+                name = f"seed {seed}"
+                questions.append((name, functools.partial(live, name, scene, binds=False, then=then)))
             seed += 1
-        for name, scene, binds in questions:
+        for name, ask in questions:
             begun = time.monotonic()
             try:
-                then = on_kserve("v1alpha2") if options.api == "moves" else None
-                live(name, scene, binds=binds, then=then)
+                ask()
             except (Unexpected, AssertionError, cluster.RefusedByServer) as difference:
                 counted["differ"] += 1
                 say(f"DIFFERS {name}: {str(difference)[:1500]}")
