@@ -287,6 +287,22 @@ def test_more_copies_follow_when_no_group_has_more_pods_than_it_should(
     assert not life.note().endswith(COPIES_WAIT), reason
 
 
+def test_without_times_more_copies_wait_and_both_is_said() -> None:
+    """Of LeaderWorkerSet 0.8 nothing else tells that a group became smaller."""
+    life = Life(copies=2, workers=3)
+    life.edit(copies=4, workers=1)
+    life.provide()
+    life.act()
+    life.remote["metadata"].pop("managedFields")
+    answer = life.edit()
+    assert wanted(answer)["replicas"] == 2
+    said = answer.conditions["ModelUpdated"][2]
+    assert "provider-kubernetes leaves out metadata.managedFields" in said
+    assert "more copies follow" in said
+    life.remote["status"]["observedGeneration"] = life.remote["metadata"]["generation"]
+    assert wanted(life.edit())["replicas"] == 4, "0.9 says what its status is about"
+
+
 def wanted(answer: Answer) -> Plain:
     """Return the spec of the LeaderWorkerSet that is desired."""
     made: Plain = answer.desired[WORKLOAD]["spec"]["forProvider"]["manifest"]["spec"]
