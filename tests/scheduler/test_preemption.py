@@ -18,7 +18,7 @@ from function.scheduler import preemption
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.device_accounting import Demand
 from function.scheduler.ledger import Ledger, Rooms
-from function.scheduler.preemption import Arbitration, arbitrate, fewest
+from function.scheduler.preemption import Arbitration, StandingReplica, arbitrate, fewest
 from function.scheduler.quota import QuotaUsage
 from tests.support import build, scale
 
@@ -361,6 +361,53 @@ def test_how_replicas_stand_to_a_guarantee_of_one_node(
     fits = ("first",) if all(held.nodes != ONE for held in standing) else ()
     passed = {("ml", name): "team" for name in ("first", "last") if name not in fits}
     assert preemption.over_quota(ledger, limits, ()) == passed, reason
+
+
+def test_the_youngest_pass_a_quota_whichever_cluster_they_are_on() -> None:
+    """Law 2: what stands on a cluster that cannot be read is no reason, and nobody there gives way."""
+    named = {name: InferenceCluster.parse(build.cluster(name, [build.pool("p", 9)])) for name in "ab"}
+    stated = {"name": "team", "namespaces": ["ml"], "atMost": {"nodes": 1}}
+    ledger = Ledger(named.values())
+    for name, on, second, ready in (("x", "a", 2, False), ("y", "b", 1, False), ("z", "c", 0, True)):
+        ledger.open(replica(name, second=second, ready=ready, cluster=on), on)
+    ledger.open(replica("last", second=9, ready=False, cluster="c"), "c")
+    assert preemption.over_quota(ledger, QuotaUsage([Quota.parse(stated)], named), ()) == {
+        ("ml", "x"): "team"
+    }
+
+
+def test_one_that_never_was_ready_costs_nothing() -> None:
+    standing = [replica("low", 0), replica("young", 1, second=2), replica("starting", 9, ready=False)]
+    costs = preemption.by_cost(map(StandingReplica.of, standing))
+    assert [one.replica.name for one in costs] == ["starting", "low", "young"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_who_may_give_way_when_some_are_gone_is_as_if_they_had_not_been_there(seed: int) -> None:
+    draw = random.Random(seed)
+    claim = preemption.Preemptor(("ml", "chat"), 5)
+    standing = preemption.by_cost(
+        StandingReplica.of(
+            replica(
+                f"m-{number}",
+                draw.randint(0, 6),
+                draw.randint(0, 3),
+                draw.choice(("all", "0", "1", "2", "3")),
+                deployment=draw.choice("de"),
+                ready=draw.choice((True, True, False)),
+            )
+        )
+        for number in range(draw.randint(1, 9))
+    )
+    spent = Counter[tuple[str, str]]()
+    spared = preemption.Spared(standing, claim, spent)
+    for _ in range(3):
+        able = preemption.Spared(standing, claim, spent).replicas
+        assert spared.replicas == able
+        gone = [one for one in standing if one.replica in draw.sample(able, min(len(able), 2))]
+        spent.update(one.holder for one in gone)
+        spared.leave({one.name for one in gone}, {one.holder for one in gone})
+        standing = [one for one in standing if one not in gone]
 
 
 def test_a_cluster_names_one_of_a_deployment_and_the_quotas_that_reclaim() -> None:
