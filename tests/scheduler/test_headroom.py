@@ -212,6 +212,16 @@ def test_a_cluster_where_nothing_matches_is_not_explained(monkeypatch: pytest.Mo
     assert [pool.cluster for pool in fitting_pools(decision)] == explained == ["a"]
 
 
+def test_no_pool_is_barred_where_nothing_new_may_be_placed_at_all() -> None:
+    """Why not is said of the deployment; a cluster is no reason."""
+    decision = decide(World(ask(selector={"cel": ["cluster.nme"]}), FLEET))
+    assert [(pool.cluster, pool.barred) for pool in fitting_pools(decision)] == [
+        ("a", None),
+        ("b", None),
+        ("c", None),
+    ]
+
+
 def test_a_pool_that_is_full_is_not_barred() -> None:
     [pool] = fitting_pools(decide(World(ask(), [one("a", 1)])))
     assert (pool.free, pool.barred) == (0, None)
