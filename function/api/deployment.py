@@ -230,7 +230,7 @@ class Member(Model):
 
     role: Role = "Standalone"
     worker: Worker | None = None
-    node_selector: NodeSelector | None = None
+    node_selector: NodeSelector = NodeSelector.model_construct()
     template: dict[str, Any] | None = None
 
     @property
@@ -241,12 +241,12 @@ class Member(Model):
     @property
     def requests(self) -> tuple[DeviceRequest, ...]:
         """The device requests; none for a member without a nodeSelector."""
-        return self.node_selector.devices if self.node_selector else ()
+        return self.node_selector.devices
 
     @property
     def constraints(self) -> tuple[MatchConstraint, ...]:
         """What the devices of its requests must have in common; nothing without a nodeSelector."""
-        return self.node_selector.constraints if self.node_selector else ()
+        return self.node_selector.constraints
 
 
 class Engine(Model):

@@ -36,7 +36,7 @@ def invalid_input(request: Request, error: Malformed) -> str:
     A request does not name the step. The Composition is the one that Crossplane has chosen for the composite.
     """
     composition = text_at(request.composite, "spec", "crossplane", "compositionRef", "name")
-    kind = (request.input or {}).get("kind")
+    kind = request.input.get("kind")
     where = f" of Composition {shown(composition)}" if composition else ""
     return f"The function's input is invalid: {kind if isinstance(kind, str) else 'input'}{where}: {error}"
 

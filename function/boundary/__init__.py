@@ -195,7 +195,7 @@ class Request:
     """Required resources by requirement name. A missing name is unresolved, an empty tuple is absent.
 
     An item that holds no object at all (some versions send one for "not found") is left out by the door."""
-    input: Mapping[str, Plain] | None = None
+    input: Mapping[str, Plain] = field(default_factory=dict)
     desired: frozenset[str] = frozenset()
     """Keys that earlier steps of the pipeline desire: theirs, never ours to touch."""
     desired_status: Mapping[str, Plain] = field(default_factory=dict)

@@ -65,7 +65,7 @@ def observes_drift(request: Request) -> bool:
 
 def observes_capacity(request: Request) -> bool:
     """Tell whether the input asks for what can be used. Read by itself: the rest of it may be invalid."""
-    return (request.input or {}).get("capacity") == "Usable"
+    return request.input.get("capacity") == "Usable"
 
 
 def asks_for(request: Request, key: str) -> bool:
@@ -74,7 +74,7 @@ def asks_for(request: Request, key: str) -> bool:
         release = text_at(request.composite, "spec", "celVersion")
         return observes_capacity(request) and release == TAINT_RULES_SINCE
     if key == CLAIMS:
-        return observes_capacity(request) and (request.input or {}).get("tenants") == "Charge"
+        return observes_capacity(request) and request.input.get("tenants") == "Charge"
     return observes_drift(request) or observes_capacity(request)
 
 

@@ -59,7 +59,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
         requirements.append(
             Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
         )
-        if (request.input or {}).get("preemption") == "Arbitrate":
+        if request.input.get("preemption") == "Arbitrate":
             waiting = tuple(sorted((*labels, (PREEMPTING_LABEL, "true"))))
             requirements.append(
                 Requirement(PREEMPTING, API_VERSION, "ModelReplica", match_labels=waiting, served_by=REPLICAS)
@@ -144,7 +144,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     before = mapping(composite.get("status"))
     cluster, config = _cluster(composite), ClusterConfig()
     try:
-        config = ClusterConfig.parse(request.input or {})
+        config = ClusterConfig.parse(request.input)
     except Malformed as error:
         cluster = Doubt(MALFORMED, invalid_input(request, error))
     ours = {key: kind for key in sorted(request.observed) if (kind := kind_of(key)) is not None}

@@ -182,17 +182,17 @@ def coordinated(request: Request) -> bool:
 
     It takes all replicas, which are not listed where the clusters publish what is charged to them.
     """
-    return (request.input or {}).get("coordination") == "GlobalOrder" and not published(request)
+    return request.input.get("coordination") == "GlobalOrder" and not published(request)
 
 
 def published(request: Request) -> bool:
     """Tell if the input asks for published charges, in the place of all replicas. Read by itself, too."""
-    return (request.input or {}).get("capacity") == "Published"
+    return request.input.get("capacity") == "Published"
 
 
 def yields(request: Request) -> bool:
     """Tell whether deployments give way by all replicas on a cluster. Read by itself, too."""
-    return (request.input or {}).get("overcommit") == "Yield" and not published(request)
+    return request.input.get("overcommit") == "Yield" and not published(request)
 
 
 def referenced_cache(request: Request) -> tuple[str, str]:

@@ -56,7 +56,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
             composition = keep_everything(request, observed)
         ttl: tuple[float | None, float | None] = (None, None)
         try:
-            stated = WorkloadConfig.parse(request.input or {}).ttl
+            stated = WorkloadConfig.parse(request.input).ttl
             ttl = (stated.pending if stated.waiting is None else stated.waiting), stated.settled
         except Malformed:
             pass  # The input is the doubt: the flags of the process decide.

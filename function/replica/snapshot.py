@@ -66,7 +66,7 @@ _OF_STACK = {
 
 def diagnoses_pods(request: Request) -> bool:
     """Tell whether the input asks for the pods. Read by itself: the rest of the input may be invalid."""
-    return (request.input or {}).get("diagnose") == "Pods"
+    return request.input.get("diagnose") == "Pods"
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
@@ -161,7 +161,7 @@ def read_snapshot(
     except ValueError as error:
         return _doubt(MALFORMED, f"The ModelReplica cannot be read: {error}")
     try:
-        config = WorkloadConfig.parse(request.input or {})
+        config = WorkloadConfig.parse(request.input)
     except Malformed as error:
         return _doubt(MALFORMED, invalid_input(request, error))
     cluster = _cluster(request, reuse)
@@ -338,7 +338,7 @@ def required_namesakes(request: Request) -> list[Requirement]:
 
     The input is read by itself, because the rest of it may be invalid.
     """
-    config = request.input or {}
+    config = request.input
     if config.get("namesakes") != "Refuse" or config.get("remoteNamespace") == "Same":
         return []
     requirements = []

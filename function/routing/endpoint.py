@@ -89,7 +89,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:
     }
     config, fault = RoutingConfig(), ""
     try:
-        config = RoutingConfig.parse(request.input or {})
+        config = RoutingConfig.parse(request.input)
     except Malformed as error:
         fault = invalid_input(request, error)
     destination = _destination(request, observed, fault, reuse)

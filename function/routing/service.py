@@ -60,7 +60,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     """
     requirements = []
     try:
-        config: RoutingConfig | None = RoutingConfig.parse(request.input or {})
+        config: RoutingConfig | None = RoutingConfig.parse(request.input)
     except Malformed:
         config = None
     namespace = text_at(request.composite, "metadata", "namespace")
@@ -134,7 +134,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
 def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selection, ...] | Doubt]:
     """Read the input, the service and its endpoints; the first that cannot be read is the doubt."""
     try:
-        config = RoutingConfig.parse(request.input or {})
+        config = RoutingConfig.parse(request.input)
     except Malformed as error:
         return RoutingConfig(), Doubt(MALFORMED, invalid_input(request, error))
     try:

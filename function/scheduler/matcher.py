@@ -206,7 +206,7 @@ class Matcher:
     def barred(self, member: Member, pool: Pool) -> Rejection | None:
         """Why a selector over pools keeps a member off; the first that does not hold. None where all do."""
         evaluations = self._inputs.evaluations
-        for index, selector in enumerate(member.node_selector.selectors if member.node_selector else ()):
+        for index, selector in enumerate(member.node_selector.selectors):
             program = evaluations.program(selector)
             outcome = evaluations.outcome(program, pool.node)
             if outcome.kind != "match":

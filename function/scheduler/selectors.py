@@ -301,8 +301,7 @@ def _stated(
         if preference.cel:
             yield _Stated(f"{origin}.preferences[{index}].cel", "cluster", preference.expression)
     for reference in deployment.members:
-        node_selector = reference.member.node_selector
-        for index, pool_selector in enumerate(node_selector.selectors if node_selector else ()):
+        for index, pool_selector in enumerate(reference.member.node_selector.selectors):
             yield _Stated(f"{reference.path}.nodeSelector.selectors[{index}]", "pool", pool_selector)
         for request in requests_of([reference]):
             for index, selector in enumerate(request.sub.selectors):

@@ -173,8 +173,8 @@ def _expressible(deployment: ModelDeployment, shape: ReplicaShape, dialect: str)
 
 def compiles(deployment: ModelDeployment) -> bool:
     """Tell whether every selector of the deployment compiles."""
-    members = [m for shape in deployment.shapes for engine in shape.engines for m in engine.members]
-    selectors = [m.node_selector for m in members if m.node_selector]
+    members = [member for shape in deployment.shapes for engine in shape.engines for member in engine.members]
+    selectors = [member.node_selector for member in members]
     try:
         for source in deployment.template.cluster_selector.cel:
             compile_cluster(source)

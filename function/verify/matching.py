@@ -213,9 +213,11 @@ class Matching(dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClai
         """Return every claim that the member could be stamped with there. Raises TooMany."""
         key = (member.node_selector, pool, new)
         if key not in self:
-            selectors = member.node_selector.selectors if member.node_selector else ()
             try:
-                outcomes = [compile_node(selector.cel).evaluate(pool.node) for selector in selectors]
+                outcomes = [
+                    compile_node(selector.cel).evaluate(pool.node)
+                    for selector in member.node_selector.selectors
+                ]
             except CompileError:
                 return self.setdefault(key, frozenset())
             claims = set()

@@ -229,10 +229,10 @@ def _parsed(content: bytes) -> tuple[Any, dict[str, tuple[bytes, ...]]]:
     }
 
 
-def _input(message: Any) -> Mapping[str, Plain] | None:
-    """Return the step's input, None when the step has none."""
+def _input(message: Any) -> Mapping[str, Plain]:
+    """Return the step's input, empty when the step has none."""
     if not message.HasField("input"):
-        return None
+        return {}
     try:
         return read.plain(message.input)
     except Unreadable:

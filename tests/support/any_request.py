@@ -42,7 +42,7 @@ class AnyRequest:
             required={
                 name: tuple(PlainDocument(item) for item in items) for name, items in self.required.items()
             },
-            input=self.input,
+            input=self.input or {},
             desired=frozenset(self.earlier),
         )
 

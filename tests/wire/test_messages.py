@@ -87,7 +87,7 @@ def test_unresolved_absent_and_not_found_are_told_apart() -> None:
 
 def test_a_call_without_anything_can_be_answered() -> None:
     asked = wire.decode(b"").request
-    assert (asked.composite.plain(), asked.input, dict(asked.observed)) == ({}, None, {})
+    assert (asked.composite.plain(), asked.input, dict(asked.observed)) == ({}, {}, {})
     assert answered(pb.RunFunctionRequest()).meta.ttl.seconds == 15
 
 

@@ -240,7 +240,7 @@ def _composed(inputs: Inputs, of: Manifest, endpoints: list[JsonObject]) -> Serv
     An endpoint is selected by its labels and its namespace, as Crossplane would deliver it.
     """
     configs = inputs.manifests["RoutingConfig"]
-    request = Request(PlainDocument(of.content), input=configs[0].content if configs else None)
+    request = Request(PlainDocument(of.content), input=configs[0].content if configs else {})
     required: dict[str, tuple[PlainDocument, ...]] = {}
     assumed = []
     for requirement in service.declared(request):

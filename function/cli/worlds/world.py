@@ -71,7 +71,7 @@ class World:
     replicas: list[dict[str, Any]]
     endpoints: list[dict[str, Any]]
     caches: list[dict[str, Any]]
-    config: dict[str, Any] | None = None
+    config: dict[str, Any] = field(default_factory=dict)
     settings: SchedulerConfig | None = None
     """The config as it was read; None where it cannot be read, and is said to be wrong elsewhere."""
     assumptions: list[Assumption] = field(default_factory=list)
@@ -197,7 +197,7 @@ def world_of(manifests: Manifests) -> World:
         replicas=[manifest.content for manifest in manifests["ModelReplica"]],
         endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
         caches=[manifest.content for manifest in manifests["ModelCache"]],
-        config=configs[0].content if configs else None,
+        config=configs[0].content if configs else {},
         settings=settings,
         assumptions=completed.assumptions,
         faults=completed.faults,
@@ -269,7 +269,7 @@ class Presented:
         """Take a world; `add` lets it grow, and with it the world's own list of replicas."""
         self._world = world
         self._clusters = tuple(map(PlainDocument, world.clusters))
-        by_charges = (world.config or {}).get("capacity") == "Published"
+        by_charges = world.config.get("capacity") == "Published"
         self._charged = ChargedClusters(world.clusters) if by_charges else None
         self._replicas = list(map(PlainDocument, world.replicas))
         self._by_label: dict[str, list[PlainDocument]] = defaultdict(list)

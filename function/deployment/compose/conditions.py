@@ -616,9 +616,8 @@ _TYPES: Shape = {"status": {"conditions": {"type": None}}}
 
 def tells_priority(request: Request) -> bool:
     """Tell whether PriorityResolved is returned: where there are classes, or one is named, and ever after."""
-    stated = request.input or {}
-    defaults = mapping(mapping(stated.get("defaults")).get("placement"))
-    if stated.get("priorityClasses") or defaults.get("priorityClassName"):
+    defaults = mapping(mapping(request.input.get("defaults")).get("placement"))
+    if request.input.get("priorityClasses") or defaults.get("priorityClassName"):
         return True
     shape: Shape = {"spec": {"placement": {"priorityClassName": None}}, **_TYPES}
     composite = plain_of(request.composite, shape)
@@ -632,7 +631,7 @@ def tells_capacity(request: Request) -> bool:
     A composite that has it keeps it when the input no longer asks: what is not returned would keep its last
     value and lie. One that never had it, as on Modelplane's own Composition, gets what it always got.
     """
-    if coordinated(request) or published(request) or (request.input or {}).get("overcommit") == "Yield":
+    if coordinated(request) or published(request) or request.input.get("overcommit") == "Yield":
         return True
     composite = plain_of(request.composite, _TYPES)
     return CAPACITY in conditions_before(mapping(composite.get("status")))
@@ -640,7 +639,7 @@ def tells_capacity(request: Request) -> bool:
 
 def tells_rollout(request: Request) -> bool:
     """Tell if ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
-    defaults = mapping(mapping((request.input or {}).get("defaults")).get("placement"))
+    defaults = mapping(mapping(request.input.get("defaults")).get("placement"))
     try:
         composite = request.composite.project({"spec": {"placement": {"rollout": None}}, **_TYPES})
     except Unreadable:

@@ -447,8 +447,14 @@ def source_of(inputs: SchedulingInput, leaf: Rejection) -> str:
         sub = _sub_request(inputs, leaf)
         return sub.selectors[leaf.selector].cel if sub else ""
     members = (reference.member for reference in inputs.deployment.members if _is_about(leaf, reference))
-    selectors = (member.node_selector.selectors for member in members if member.node_selector)
-    return next((stated[leaf.selector].cel for stated in selectors), "")
+    return next(
+        (
+            member.node_selector.selectors[leaf.selector].cel
+            for member in members
+            if member.node_selector.selectors
+        ),
+        "",
+    )
 
 
 def _sub_request(inputs: SchedulingInput, leaf: Rejection) -> SubRequest | None:
