@@ -188,7 +188,7 @@ def steadfast(
     for key, wanted in desired.items():
         resource, holder = wanted.resource, observed.get(key)
         spec = mapping(resource.get("spec"))
-        manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
+        manifest = mapping(spec, "forProvider", "manifest")
         moves = holder is not None and (
             resource.get("kind") != holder.kind
             or (holder.kind == OBJECT_KIND and identity_of(manifest) != holder.identity)

@@ -197,7 +197,7 @@ class ObservedObject:
         if self.remote is None or self.pending or self.leaving:
             return False
         if self.synced is False:
-            annotations = mapping(mapping(self.remote.get("metadata")).get("annotations"))
+            annotations = mapping(self.remote, "metadata", "annotations")
             try:
                 last = json.loads(string(annotations.get(LAST_APPLIED)))
             except (ValueError, RecursionError):
@@ -265,7 +265,7 @@ def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
     reference = mapping(spec.get("providerConfigRef"))
     kind = string(plain.get("kind"))
     synced, synced_message = condition_of(status, "Synced")
-    manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
+    manifest = mapping(spec, "forProvider", "manifest")
     identity = identity_of(manifest)
     # The provider leaves what it saw last in the status: also of an object that is gone since, or of another
     # one than the manifest now names. Neither is anything seen of this one.

@@ -78,7 +78,7 @@ def standing(request: Request) -> tuple[Requirement, ...]:
 def fleet(request: Request) -> tuple[Requirement, ...]:
     """Return the requirements that placing needs; none for an adapter whose base cannot be read."""
     namespace = text_at(request.composite, "metadata", "namespace")
-    base = mapping(mapping(plain_of(request.composite).get("spec")).get("base"))
+    base = mapping(plain_of(request.composite), "spec", "base")
     deployment, labels = base.get("deploymentName"), mapping(base.get("matchLabels"))
     if isinstance(deployment, str) and deployment:
         labels = {DEPLOYMENT_LABEL: deployment}

@@ -267,8 +267,10 @@ _CONTAINERS = frozenset({"expected a map", "expected a list", "expected a list o
 ROLES = ("Standalone", "Leader", "Worker")
 
 
-def mapping(value: object) -> dict[str, Any]:
-    """Return a map, empty for what is none."""
+def mapping(value: object, *path: str) -> dict[str, Any]:
+    """Return the map at a path below a value, empty where there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 

@@ -255,7 +255,7 @@ def verified(request: Request, published: Mapping[str, Any]) -> Condition:
                 plain = document.project({"status": {"atProvider": {"manifest": None}}})
             except Unreadable:
                 continue  # One Object less is a node less that is seen, which the phrase counts.
-            seen.append(mapping(mapping(mapping(plain.get("status")).get("atProvider")).get("manifest")))
+            seen.append(mapping(plain, "status", "atProvider", "manifest"))
     slices, nodes = manifests.values()
     # What is published in this very answer is what the nodes are held against.
     cluster = {**plain_of(request.composite), "status": published}

@@ -327,7 +327,7 @@ def _claimed(rules: LiveRules) -> Iterator[tuple[str, tuple[str, ...]]]:
     selectors = rules.selectors
     for template in rules.claims:
         head = mapping(template.get("metadata"))
-        devices = mapping(mapping(mapping(template.get("spec")).get("spec")).get("devices"))
+        devices = mapping(template, "spec", "spec", "devices")
         for request in mappings(devices.get("requests")):
             for way in (mapping(request.get("exactly")), *mappings(request.get("firstAvailable"))):
                 of_class = selectors.get(str(way.get("deviceClassName")))
@@ -346,7 +346,7 @@ def rules_by_devices(rules: LiveRules) -> dict[Selected, list[JsonObject]]:
     for rule in rules.taints:
         selected = _selected(rule)
         if selected is not None:
-            by_devices[selected].append(mapping(mapping(rule.get("spec")).get("taint")))
+            by_devices[selected].append(mapping(rule, "spec", "taint"))
     return by_devices
 
 
@@ -416,7 +416,7 @@ def _entry(
         for device in able:
             for key in _short_of(entry, device):
                 has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
-                wants = mapping(mapping(entry.get("capacity")).get(key)).get("value")
+                wants = mapping(entry, "capacity", key).get("value")
                 yield Drift(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
             for key in _differs(entry, device):
                 has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]

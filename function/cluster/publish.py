@@ -504,7 +504,7 @@ def _pool(
 
 def gateway_address(snapshot: ClusterSnapshot) -> str:
     """Return where replicas are reached: the stack's word, the declared one, the Gateway's, the last one."""
-    from_stack = mapping(mapping(snapshot.stack.get("status")).get("gateway")).get("address")
+    from_stack = mapping(snapshot.stack, "status", "gateway").get("address")
     cluster = snapshot.cluster
     existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
     observed = look(snapshot, GATEWAY)

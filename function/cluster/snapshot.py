@@ -232,7 +232,7 @@ def _provider_config(request: Request, composite: Mapping[str, Plain]) -> str:
     """
     observed = request.observed.get(PROVIDER_CONFIG)
     named = mapping(plain_of(observed).get("metadata")).get("name") if observed else None
-    published = mapping(mapping(composite.get("status")).get("providerConfigRef")).get("name")
+    published = mapping(composite, "status", "providerConfigRef").get("name")
     cluster = str(mapping(composite.get("metadata")).get("name") or "")
     stated = (name for name in (named, published) if isinstance(name, str) and name)
     return next(stated, provider_config_name(cluster))

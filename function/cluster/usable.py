@@ -350,7 +350,7 @@ def _held_by_others(
         ]
         if not sighting.current or any(owner[:length] in ours for owner in owners for length in lengths):
             continue
-        allocated = mapping(mapping(mapping(claim.get("status")).get("allocation")).get("devices"))
+        allocated = mapping(claim, "status", "allocation", "devices")
         for result in mappings(allocated.get("results")):
             driver, pool = string(result.get("driver")), string(result.get("pool"))
             node = node_of.get((driver, pool))

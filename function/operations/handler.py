@@ -240,7 +240,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         except ValueError:
             # Nothing is known of it but that it changed: its version stands for what a route may say.
             fact += f" unreadable {text_at(document, 'metadata', 'resourceVersion')}"
-        labels = mapping(mapping(plain_of(document, _LABELS).get("metadata")).get("labels"))
+        labels = mapping(plain_of(document, _LABELS), "metadata", "labels")
         facts.append((labels, fact))
     endpoint_facts = _EndpointFacts(facts)
     tokens = {}
@@ -253,7 +253,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
         selected = []
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
             # Of whatever namespace the endpoint is: a service that is asked in vain costs a call.
-            selector = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
+            selector = mapping(group, "selector", "matchLabels")
             digested = endpoint_facts.of(selector)
             selected += [f"{number} {digested}"] if digested else []
         tokens[Service(namespace, name, uid, requested)] = digest(sorted(selected))

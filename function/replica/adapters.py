@@ -145,7 +145,7 @@ def _lists(manifest: Mapping[str, Plain]) -> tuple[dict[str, str], dict[str, str
             content = json.loads(string(text))
         except (ValueError, RecursionError):
             continue
-        lists = mapping(mapping(content).get(LISTS))
+        lists = mapping(content, LISTS)
         present, absent = (
             {
                 string(model.get("id")): string(model.get("source"))

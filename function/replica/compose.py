@@ -227,7 +227,7 @@ def _desired(
         document = request.observed[key]
         version = text_at(document, "apiVersion") or objects.API_VERSION
         resource = as_observed(document, kind=objects.KIND, namespace=namespace, api_version=version)
-        provider = mapping(mapping(resource.get("spec")).get("forProvider"))
+        provider = mapping(resource, "spec", "forProvider")
         if mapping(provider.get("manifest")).get("kind") != "Secret":
             return Desired(resource)
         shown = {k: v for k, v in provider["manifest"].items() if k not in ("data", "stringData")}

@@ -213,7 +213,7 @@ def _looked_at(
     if service is None or workload is None:
         return resource
     looks = resource["spec"]["forProvider"]
-    annotations = dict(mapping(mapping(workload.manifest.get("metadata")).get("annotations")))
+    annotations = dict(mapping(workload.manifest, "metadata", "annotations"))
     template, wanted = _template_of(service.manifest), _template_of(manifest)
     edit = Edit.NOTHING if service.manifest == manifest else Edit.NO_TEMPLATE
     if template != wanted:
@@ -254,7 +254,7 @@ def _spelt(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _stopped_by_exec(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Return a PodSpec that waits by a command before it stops, as the presets of v0.20 do."""
     [container] = pod["containers"]
-    stop = mapping(mapping(container.get("lifecycle")).get("preStop"))
+    stop = mapping(container, "lifecycle", "preStop")
     if "sleep" not in stop:
         return dict(pod)
     command = ["/bin/sleep", str(stop["sleep"]["seconds"])]

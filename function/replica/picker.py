@@ -216,7 +216,7 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
     if not _is_labelled(running.manifest):
         return False
     for key, service in snapshot.observed.items():
-        selector = mapping(mapping(service.manifest.get("spec")).get("selector"))
+        selector = mapping(service.manifest, "spec", "selector")
         if names.what_of(key) == names.PICKER_SERVICE and PICKER_LABEL in selector:
             return True  # It did select by the label, which no pod of a picker loses again.
     return (
@@ -230,7 +230,7 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
 
 def _is_labelled(deployment: Mapping[str, Any]) -> bool:
     """Tell whether the pods of a Deployment as it is stated have our label."""
-    metadata = mapping(mapping(mapping(deployment.get("spec")).get("template")).get("metadata"))
+    metadata = mapping(deployment, "spec", "template", "metadata")
     return PICKER_LABEL in mapping(metadata.get("labels"))
 
 

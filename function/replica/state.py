@@ -127,7 +127,7 @@ def _times(workload: ObservedObject) -> tuple[str, str]:
     for write in _writes(workload):
         if write.get("subresource") == "status":
             statuses.append(string(write.get("time")))
-        elif "f:leaderWorkerTemplate" in mapping(mapping(write.get("fieldsV1")).get("f:spec")):
+        elif "f:leaderWorkerTemplate" in mapping(write, "fieldsV1", "f:spec"):
             templates.append(string(write.get("time")))
     by_hand = workload.remote_status.get("hpaPodSelector") == ""
     return max(templates), "" if by_hand else max(statuses)

@@ -258,7 +258,7 @@ def _shrinks(
     They have from the edit on, which leaves a mark in the note, until all are known to have been replaced.
     """
     before = snapshot.observed[key]
-    group = mapping(mapping(before.manifest.get("spec")).get("leaderWorkerTemplate"))
+    group = mapping(before.manifest, "spec", "leaderWorkerTemplate")
     if number(group.get("size"), engine.pods) > engine.pods:
         return True
     if not before.copies_wait:
@@ -388,7 +388,7 @@ def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
         for member in engine.members:
             referenced |= {secret.name for secret in member.template.spec.image_pull_secrets}
             for variable in member.template.container.env:
-                name = mapping(mapping(variable.get("valueFrom")).get("secretKeyRef")).get("name")
+                name = mapping(variable, "valueFrom", "secretKeyRef").get("name")
                 if isinstance(name, str) and name:
                     referenced.add(name)
             for volume in member.template.spec.volumes:

@@ -67,7 +67,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     within = None if config and config.allow_namespaces else namespace
     groups = mapping(plain_of(request.composite).get("spec")).get("endpoints")
     for number, group in enumerate(groups if isinstance(groups, list) else ()):
-        labels = mapping(mapping(mapping(group).get("selector")).get("matchLabels"))
+        labels = mapping(group, "selector", "matchLabels")
         # A requirement without labels would fetch every endpoint there is.
         if labels and all(isinstance(value, str) for value in labels.values()):
             match_labels = tuple(sorted(labels.items()))

@@ -143,7 +143,7 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
     if incomplete:
         note(f"left out, as not all of their slices are there: {listed(incomplete)}")
     contents = {str(mapping(node.get("metadata")).get("name")): node for node in nodes}
-    labels = {name: mapping(mapping(node.get("metadata")).get("labels")) for name, node in contents.items()}
+    labels = {name: mapping(node, "metadata", "labels") for name, node in contents.items()}
     label = _telling(devices, labels)
     grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, kind in devices.items():

@@ -60,7 +60,7 @@ class ReplicaWorkloads:
         for key, desired in self.response.desired.items():
             if mapping(desired.resource.get("spec")).get("managementPolicies") == list(OBSERVE):
                 continue
-            manifest = mapping(mapping(desired.resource.get("spec")).get("forProvider")).get("manifest")
+            manifest = mapping(desired.resource, "spec", "forProvider").get("manifest")
             if isinstance(manifest, dict):
                 yield key, manifest
 
@@ -118,7 +118,7 @@ def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], tup
     objects = [
         cluster for cluster in inputs.world.clusters if mapping(cluster.get("metadata")).get("name") == name
     ]
-    if not objects or mapping(mapping(objects[0].get("status")).get("providerConfigRef")).get("name"):
+    if not objects or mapping(objects[0], "status", "providerConfigRef").get("name"):
         return objects, ()
     status = {**mapping(objects[0].get("status")), "providerConfigRef": {"name": name}}
     assumption = Assumption(str(name), ("has", "have"), "no providerConfigRef: assumed one of its name")

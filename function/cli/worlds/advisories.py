@@ -76,7 +76,7 @@ class EngineMember:
         nodes = mapping(plain.get("worker")).get("nodes")
         self.pods = nodes if self.role == "Worker" and isinstance(nodes, int) else 1
         """Its pods in one copy of the engine."""
-        self.pod = mapping(mapping(plain.get("template")).get("spec"))
+        self.pod = mapping(plain, "template", "spec")
         """The spec of its pods."""
         self.container: dict[str, Any] = next(iter(mappings(self.pod.get("containers"))), {})
         """Its container; empty where there is none."""

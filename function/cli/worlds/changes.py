@@ -515,7 +515,7 @@ def _overlay(new: Manifest, content: JsonObject) -> None:
 
 def _last_applied(content: JsonObject) -> JsonObject | None:
     """Return the manifest that kubectl applied last; None where it did not, or that cannot be read."""
-    text = mapping(mapping(content.get("metadata")).get("annotations")).get(LAST_APPLIED)
+    text = mapping(content, "metadata", "annotations").get(LAST_APPLIED)
     try:
         applied = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

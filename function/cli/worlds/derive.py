@@ -162,8 +162,8 @@ def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
 
 def _declared_gateway(content: Mapping[str, Any]) -> str:
     """The address that a cluster which is there already declares, as its handler would publish it."""
-    cluster = mapping(mapping(content.get("spec")).get("cluster"))
-    address = mapping(mapping(cluster.get("existing")).get("gateway")).get("address")
+    cluster = mapping(content, "spec", "cluster")
+    address = mapping(cluster, "existing", "gateway").get("address")
     return address if isinstance(address, str) else ""
 
 

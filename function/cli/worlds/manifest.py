@@ -86,10 +86,11 @@ SNAPSHOT = "fleet-scheduler.modelplane.ai/snapshot"
 """The annotation of an object that `snapshot` cut down: what it lacks, it may have had."""
 
 
-def map_at(content: object, key: str) -> dict[str, Any]:
-    """Return the map at a key; empty where there is none."""
-    value = content.get(key) if isinstance(content, dict) else None
-    return value if isinstance(value, dict) else {}
+def map_at(content: object, *path: str) -> dict[str, Any]:
+    """Return the map at a path, empty where there is none; `api.model`, with the same, imports slowly."""
+    for key in path:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content if isinstance(content, dict) else {}
 
 
 def _text(value: object) -> str:
@@ -124,7 +125,7 @@ class Manifest:
         self.short_title = f"{title} of {holder}" if holder else title
         """`InferenceCluster use1`."""
         self.title = f"{file}: {self.short_title}"
-        self.replica_template = map_at(map_at(self.spec, "template"), "spec")
+        self.replica_template = map_at(self.spec, "template", "spec")
         """The spec that a deployment has for each of its replicas; empty when there is none to read."""
         self.stored = bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
         """Whether a control plane holds it: one that was given a uid was admitted already."""

@@ -26,7 +26,6 @@ from function.cli.text import track
 from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
 from function.cli.worlds.inputs import FLEET, Origin, taken
-from function.cli.worlds.manifest import Manifests, map_at
 from function.cli.worlds.world import Planned, Simulation, World, identity_of, is_deleting, plan_all
 from function.deployment.forecast import NO_PRICE, Price
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from function.boundary import JsonObject
     from function.cli.worlds.adapters import AdapterDifference
+    from function.cli.worlds.manifest import Manifests
 
 
 ROUNDS = 100
@@ -103,7 +103,7 @@ def _with_uid(replica: JsonObject) -> JsonObject:
 
 def _served(replica: JsonObject, calm: set[str]) -> JsonObject:
     """A replica that preempts, Ready once nobody has to give way on its cluster any more."""
-    preempts = PREEMPTING_LABEL in mapping(mapping(replica.get("metadata")).get("labels"))
+    preempts = PREEMPTING_LABEL in mapping(replica, "metadata", "labels")
     waits = preempts and "status" not in replica
     at_rest = replica["spec"].get("clusterName") in calm
     return {**replica, "status": READY} if waits and at_rest else replica
@@ -118,10 +118,11 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
     """Write desired spec, labels and notes over an object; Crossplane keeps the rest, and so its name."""
     metadata = observed.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **(desired["metadata"].get("labels") or {})}
-    noted = {name: text for name, text in _noted(desired).items() if name != WAS_READY_ANNOTATION}
+    before, now = (mapping(plain, "metadata", "annotations") for plain in (observed, desired))
+    noted = {name: text for name, text in now.items() if name != WAS_READY_ANNOTATION}
     # What is noted until a replica leaves goes when it is noted no longer.
-    lasting = {name: text for name, text in _noted(observed).items() if name != LEAVING_ANNOTATION}
-    is_noted = noted or LEAVING_ANNOTATION in _noted(observed)
+    lasting = {name: text for name, text in before.items() if name != LEAVING_ANNOTATION}
+    is_noted = noted or LEAVING_ANNOTATION in before
     annotations = {"annotations": {**lasting, **noted}} if is_noted else {}
     updated = {
         **observed,
@@ -129,11 +130,6 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
         "spec": desired.get("spec"),
     }
     return observed if updated == observed else updated
-
-
-def _noted(plain: JsonObject) -> JsonObject:
-    """The annotations of an object; empty where there are none."""
-    return mapping(mapping(plain.get("metadata")).get("annotations"))
 
 
 def _made(planned: Planned) -> Iterator[JsonObject]:
@@ -145,7 +141,7 @@ def _made(planned: Planned) -> Iterator[JsonObject]:
     owned = {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
     for key, desired in sorted(planned.response.desired.items()):
         if key not in planned.request.observed:
-            annotations = {**_noted(desired.resource), KEY_ANNOTATION: key}
+            annotations = {**mapping(desired.resource, "metadata", "annotations"), KEY_ANNOTATION: key}
             metadata = {**desired.resource["metadata"], "annotations": annotations, **owned}
             preempts = PREEMPTING_LABEL in mapping(metadata.get("labels"))
             yield {**desired.resource, "metadata": metadata, **({} if preempts else {"status": READY})}
@@ -482,6 +478,6 @@ def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
     identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
     for replica in manifests["ModelReplica"]:
         cluster = replica.spec.get("clusterName")
-        owner = map_at(replica.metadata, "labels").get(DEPLOYMENT_LABEL)
+        owner = mapping(replica.metadata, "labels").get(DEPLOYMENT_LABEL)
         if cluster in emptied and (replica.namespace, str(owner)) not in identities:
             yield f"{replica.namespace}/{replica.name} on {cluster}"

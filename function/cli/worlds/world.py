@@ -25,13 +25,13 @@ from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement, Reuse
 from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
-from function.cli.worlds.manifest import Manifest, Manifests, map_at
 from function.deployment.forecast import Forecast, Shared, everything, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from function.adapter.forecast import AdapterForecast
+    from function.cli.worlds.manifest import Manifest, Manifests
 
 T = TypeVar("T")
 
@@ -211,7 +211,7 @@ def _in_turn(deployments: Iterable[Manifest], settings: SchedulerConfig) -> list
     """
 
     def order(manifest: Manifest) -> tuple[int, str, str, str]:
-        stated = map_at(manifest.spec, "placement").get("priorityClassName")
+        stated = mapping(manifest.spec, "placement").get("priorityClassName")
         priority = Priority.of(settings, manifest.namespace, string(stated) or None)
         return (
             -priority.value,
@@ -223,12 +223,12 @@ def _in_turn(deployments: Iterable[Manifest], settings: SchedulerConfig) -> list
 
 def _key(content: dict[str, Any]) -> str | None:
     """The key of an observed resource: as Crossplane noted it, else from the labels."""
-    metadata = map_at(content, "metadata")
-    noted = map_at(metadata, "annotations").get(KEY_ANNOTATION)
+    metadata = mapping(content, "metadata")
+    noted = mapping(metadata, "annotations").get(KEY_ANNOTATION)
     if isinstance(noted, str):
         return noted
-    labels = map_at(metadata, "labels")
-    cluster = labels.get(CLUSTER_LABEL) or map_at(content, "spec").get("clusterName")
+    labels = mapping(metadata, "labels")
+    cluster = labels.get(CLUSTER_LABEL) or mapping(content, "spec").get("clusterName")
     index = str(labels.get(INDEX_LABEL, ""))
     if not isinstance(cluster, str) or not index.isdigit():
         return None
@@ -238,25 +238,25 @@ def _key(content: dict[str, Any]) -> str | None:
 
 def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
     """Tell whether an object carries the labels that a requirement selects by."""
-    labels = map_at(map_at(content, "metadata"), "labels")
+    labels = mapping(content, "metadata", "labels")
     return all(labels.get(key) == value for key, value in requirement.match_labels)
 
 
 def _deployment_label(content: dict[str, Any]) -> str:
     """The deployment that a replica says it is of; "" where it says none."""
-    label = map_at(map_at(content, "metadata"), "labels").get(DEPLOYMENT_LABEL)
+    label = mapping(content, "metadata", "labels").get(DEPLOYMENT_LABEL)
     return label if isinstance(label, str) else ""
 
 
 def identity_of(content: dict[str, Any]) -> tuple[str, str]:
     """Namespace and name of an object: among those of its kind, no other has both."""
-    metadata = map_at(content, "metadata")
+    metadata = mapping(content, "metadata")
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def is_deleting(content: dict[str, Any]) -> bool:
     """Tell whether an object is being deleted."""
-    return bool(map_at(content, "metadata").get("deletionTimestamp"))
+    return bool(mapping(content, "metadata").get("deletionTimestamp"))
 
 
 class Presented:

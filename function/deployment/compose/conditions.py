@@ -616,12 +616,12 @@ _TYPES: Shape = {"status": {"conditions": {"type": None}}}
 
 def tells_priority(request: Request) -> bool:
     """Tell whether PriorityResolved is returned: where there are classes, or one is named, and ever after."""
-    defaults = mapping(mapping(request.input.get("defaults")).get("placement"))
+    defaults = mapping(request.input, "defaults", "placement")
     if request.input.get("priorityClasses") or defaults.get("priorityClassName"):
         return True
     shape: Shape = {"spec": {"placement": {"priorityClassName": None}}, **_TYPES}
     composite = plain_of(request.composite, shape)
-    named = mapping(mapping(composite.get("spec")).get("placement")).get("priorityClassName")
+    named = mapping(composite, "spec", "placement").get("priorityClassName")
     return bool(named) or PRIORITY in conditions_before(mapping(composite.get("status")))
 
 
@@ -639,12 +639,12 @@ def tells_capacity(request: Request) -> bool:
 
 def tells_rollout(request: Request) -> bool:
     """Tell if ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
-    defaults = mapping(mapping(request.input.get("defaults")).get("placement"))
+    defaults = mapping(request.input, "defaults", "placement")
     try:
         composite = request.composite.project({"spec": {"placement": {"rollout": None}}, **_TYPES})
     except Unreadable:
         return False
-    stated = mapping(mapping(composite.get("spec")).get("placement"))
+    stated = mapping(composite, "spec", "placement")
     return stated.get("rollout", defaults.get("rollout")) is not None or UPDATED in conditions_before(
         mapping(composite.get("status"))
     )

@@ -49,7 +49,7 @@ from function.transitions import circuit_open, conditions_before, transitions
 
 def handled_request(composite: Mapping[str, Plain]) -> dict[str, Plain]:
     """The status field with the value of the annotation; {} for a composite that has none."""
-    annotations = mapping(mapping(composite.get("metadata")).get("annotations"))
+    annotations = mapping(composite, "metadata", "annotations")
     token = annotations.get(RECONCILE_ANNOTATION)
     return {"lastHandledReconcileAt": token} if token and isinstance(token, str) else {}
 
