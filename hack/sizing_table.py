@@ -23,7 +23,7 @@ def table() -> str:
         "KV cache per token, published | estimated | weights |"
     )
     lines = [header, "|---|---|---|---|---|---|---|---|"]
-    for name in models.shapes():
+    for name in [name for name, facts in models.table().items() if "config" in facts]:
         model = models.known_model(name)
         shape = model.architecture
         cells = (

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from function.api.fault import shown
@@ -69,14 +69,9 @@ class Identity:
         return f"{self.cluster}/{self.index}"
 
 
-def replica_key(identity: Identity) -> str:
-    """Key of a ModelReplica in the desired state."""
-    return f"replica-{identity.cluster}-{identity.index}"
-
-
-def endpoint_key(identity: Identity) -> str:
-    """Key of a ModelEndpoint in the desired state."""
-    return f"endpoint-{identity.cluster}-{identity.index}"
+def desired_key(kind: Literal["replica", "endpoint"], identity: Identity) -> str:
+    """Key of a ModelReplica or ModelEndpoint in the desired state."""
+    return f"{kind}-{identity.cluster}-{identity.index}"
 
 
 def read_key(key: str) -> tuple[str, Identity] | None:

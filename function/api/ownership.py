@@ -49,11 +49,6 @@ class OwnReplica:
         )
 
 
-def order(own_replica: OwnReplica) -> tuple[str, int, str]:
-    """The order own replicas are gone through in: cluster, index, key."""
-    return (own_replica.cluster, own_replica.identity.index if own_replica.identity else -1, own_replica.key)
-
-
 @frozen
 class Owner:
     """The identity of a deployment, as far as it decides which replicas it owns."""

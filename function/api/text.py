@@ -24,9 +24,9 @@ def one_line(text: str, limit: int = LIMIT) -> str:
     return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
 
 
-def joined(*parts: str) -> str:
+def joined(*parts: str, by: str = "; ") -> str:
     """The parts of a message that are not empty: `Scheduled 2 of 3 replicas; ...; ...`."""
-    return "; ".join(part for part in parts if part)
+    return by.join(filter(None, parts))
 
 
 def listed(names: Sequence[str], most: int) -> str:

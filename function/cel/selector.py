@@ -110,19 +110,14 @@ class Program:
         return paths(self.checked, self._root)
 
     @cached_property
-    def reads(self) -> frozenset[Reference]:
-        """The references that are read by a name that is written out."""
-        return references(self.checked.environment, self._paths)
+    def reads(self) -> tuple[Reference, ...]:
+        """The references that are read by a name that is written out, sorted by it."""
+        return tuple(sorted(references(self.checked.environment, self._paths), key=str))
 
     @cached_property
     def _projection(self) -> Projection:
         """Compute once what tells two subjects apart for this expression."""
         return Projection(self.checked.environment, self._paths)
-
-    @cached_property
-    def named(self) -> tuple[Reference, ...]:
-        """The references that are read, sorted by name."""
-        return tuple(sorted(self.reads, key=str))
 
     def evaluate(self, subject: Subject, limit: int = LIMIT) -> Outcome:  # noqa: PLR0911 - one for each outcome
         """Return what the expression says about a subject, within so many units. Never raises.

@@ -16,7 +16,6 @@ import logging.handlers
 import os
 import re
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -223,11 +222,6 @@ class ControlPlane:
         self._timeout = (min(CONNECT_SECONDS, target.seconds), target.seconds)
         self._where = f"{self.title} ({configuration.host})"
 
-    @cached_property
-    def _core(self) -> Any:
-        """The API of the core group. Its models take half a second to import, and few verbs list there."""
-        return self._library.CoreV1Api(self._client)
-
     def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject]:
         """List a kind, in all namespaces or in one, each with apiVersion and kind; [] where it is not served.
 
@@ -294,7 +288,9 @@ class ControlPlane:
         chosen = {"label_selector": labels} if labels else {}
         more = {**paging, **chosen, "_request_timeout": self._timeout}
         if not resource.group:  # The core group has another path; typed objects are of no use here.
-            answer = getattr(self._core, f"list_{resource.kind.lower()}")(_preload_content=False, **more)
+            # Its models take half a second to import, and few verbs list there.
+            core = self._library.CoreV1Api(self._client)
+            answer = getattr(core, f"list_{resource.kind.lower()}")(_preload_content=False, **more)
             core_page: JsonObject = json.loads(answer.data)
             return core_page
         if namespace:

@@ -194,19 +194,14 @@ FILES = click.argument(
 )
 
 
-def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form
-    """Keep the option in the context of the command, where `is_lenient` looks for it."""
-    context.meta[LENIENT] = value
-
-
 lenient = click.option(
     "--lenient",
     is_flag=True,
     expose_value=False,
-    callback=_remember,
+    callback=lambda context, _, value: context.meta.update({LENIENT: value}),
     help="Unknown fields and kinds are warnings, not errors.",
 )
-"""The option of every command that reads manifests; `strictness` holds what was given."""
+"""The option of every command that reads manifests; `is_lenient` looks for it in the context."""
 OUTPUT = output_option("table", "yaml", "json")
 DEPLOYMENTS = click.option(
     "-d",

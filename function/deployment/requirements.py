@@ -190,11 +190,6 @@ def published(request: Request) -> bool:
     return request.input.get("capacity") == "Published"
 
 
-def yields(request: Request) -> bool:
-    """Tell whether deployments give way by all replicas on a cluster. Read by itself, too."""
-    return request.input.get("overcommit") == "Yield" and not published(request)
-
-
 def referenced_cache(request: Request) -> tuple[str, str]:
     """Return the name and namespace of the ModelCache the composite references, as far as readable."""
     cache = text_at(request.composite, "spec", "template", "spec", "modelCacheRef", "name")

@@ -52,7 +52,7 @@ def room_of(replica: Workload) -> AdapterRoom | None:
 
 def adapters_head(replica: Workload, namespace: str) -> dict[str, Any]:
     """Return the ConfigMap without its lists: what it is, and where."""
-    metadata = {"name": names.adapters_name(replica.name), "namespace": namespace}
+    metadata = {"name": names.joined_name(replica.name, names.ADAPTERS), "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
@@ -123,7 +123,7 @@ def unlisted(
 
     Some are placed, so there is such an engine.
     """
-    before = next((observed[key] for key in observed if names.what_of(key) == names.ADAPTERS), None)
+    before = next(iter(names.among(observed, names.ADAPTERS)), None)
     listed, _ = _lists({} if before is None else before.manifest)
     held = _held(replica, placements, listed)
     engines = sum(engine.adapters is not None for engine in replica.spec.engines)
@@ -182,7 +182,9 @@ def with_room(
     spec: dict[str, Any], replica: Workload, engine: WorkloadEngine, image: str | None = None
 ) -> None:
     """Add the loader of an engine and the volume of its list to the spec of a serving pod."""
-    spec["volumes"].append({"name": VOLUME, "configMap": {"name": names.adapters_name(replica.name)}})
+    spec["volumes"].append(
+        {"name": VOLUME, "configMap": {"name": names.joined_name(replica.name, names.ADAPTERS)}}
+    )
     loader = {
         "name": LOADER,
         "image": image or LOADER_IMAGE,

@@ -119,8 +119,7 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         wanted[key] = composed_object(manifest, provider_config, readiness=readiness)
     modes = {
         PHASES_PLUGIN in str(mapping(config.manifest.get("data")).get(CONFIG_FILE))
-        for key, config in observed.items()
-        if names.what_of(key) == names.PICKER_CONFIG
+        for config in names.among(observed, names.PICKER_CONFIG)
     }
     if modes and snapshot.replica.is_disaggregated not in modes:
         # Between the modes of serving the new routing comes first: until it is observed, no pod changes its
@@ -257,15 +256,10 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
     if read.what == names.SERVICE:
         return bool(ready_engines)
     if read.what == names.PICKER:
-        return picker_works(observed)
+        return any(picker.ready is True for picker in names.among(observed, names.PICKER))
     if read.what == names.CLAIM or read.what in names.ROUTING:
         return any(names.read_key(observed_key) == read for observed_key in observed)
     return True
-
-
-def picker_works(observed: Mapping[str, ObservedObject]) -> bool:
-    """Tell whether an endpoint picker is available."""
-    return any(observed[key].ready is True for key in observed if names.what_of(key) == names.PICKER)
 
 
 # With `diagnose: Pods`: observe the pods of a workload that is not available, and say why the first is

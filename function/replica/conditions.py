@@ -25,8 +25,8 @@ from function.fail_static import Doubt
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
-from function.replica.compose import CompositionMemo, failing, picker_works, unschedulable
-from function.replica.kserve import services, waits_for
+from function.replica.compose import CompositionMemo, failing, unschedulable
+from function.replica.kserve import waits_for
 from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
 from function.replica.state import FAILED_CREATE, EngineState, all_of
 from function.transitions import MISSING, Before, conditions_before, transitions, unmet
@@ -95,11 +95,6 @@ def status(
     return fields
 
 
-def _is_edited(request: Request, status: Mapping[str, Any]) -> bool:
-    """Tell whether the spec is known to be another one than all pods were known to run."""
-    return status.get("servingDigest") not in (None, _digest(request))
-
-
 def _digest(request: Request) -> str:
     """Return the digest of the spec as it stands; "" where the composite cannot be decoded."""
     try:
@@ -145,13 +140,14 @@ def conditions(
     """Return all conditions. `pods`: those that are seen, of workloads that are not available."""
     pending, fault = unschedulable(pods), failing(pods)
     ready, updated = _ready(observed, states, pending or "", fault), _updated(states, fault)
-    before = conditions_before(mapping(composite.get("status"))).get(READY, MISSING)
+    status = mapping(composite.get("status"))
+    before = conditions_before(status).get(READY, MISSING)
     theirs = snapshot if isinstance(snapshot, NameTaken) else _left_to_another(snapshot, observed, before)
     if theirs is not None and before.status != "True":
         # Requests would reach the pods of another team. Those that do already go on (Law 2).
         ready = Condition(READY, status=False, reason=theirs.reason, message=theirs.message)
         updated = unmet(UPDATED, "Updating", theirs.message)
-    elif isinstance(snapshot, Doubt) and _is_edited(request, mapping(composite.get("status"))):
+    elif isinstance(snapshot, Doubt) and status.get("servingDigest") not in (None, _digest(request)):
         # The workloads are those of the spec before: what all of their copies run is not what is wanted.
         updated = unmet(UPDATED, "Updating", snapshot.message)
     composed = (_accepted(snapshot, observed, states), ready, updated)
@@ -177,8 +173,7 @@ def _left_to_another(
     The doubt in which they were left may be followed by another one. Once the name is free they are managed
     again, and what was seen of them is still of the other's pods until the provider has written ours.
     """
-    kinds = names.WORKLOAD, names.SERVICE
-    workloads = [composed for key, composed in observed.items() if names.what_of(key) in kinds]
+    workloads = names.among(observed, names.WORKLOAD, names.SERVICE)
     if not any(workload.only_seen for workload in workloads) and (
         before.reason != NAME_TAKEN or all(workload.synced and not workload.pending for workload in workloads)
     ):
@@ -247,18 +242,17 @@ def _ready(
     )
     if not all_of(state.ready for state in states):
         return _not_serving(observed, states, pending, joined(fault, refused))
-    if services(observed):
+    if names.among(observed, names.SERVICE):
         # KServe's own condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
     # PickerCounts of docs/compatibility.md: without a picker no request reaches a pod.
-    if not picker_works(observed):
+    if not any(picker.ready is True for picker in names.among(observed, names.PICKER)):
         text = joined("The endpoint picker is not available yet", refused)
         return unmet(READY, "PickerStarting", text)
     # What a gateway does not say yet passes: some report on no route at all.
     rejections = (
         f"{route.identity}: {text}"
-        for key, route in observed.items()
-        if names.what_of(key) == names.ROUTE
+        for route in names.among(observed, names.ROUTE)
         for text in gateway_api.rejections(route.remote_status)
     )
     rejection = next(rejections, "")

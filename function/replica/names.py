@@ -11,13 +11,16 @@ that a cluster full of running workloads keeps them; a name that Kubernetes refu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from function.api import names
 from function.api.names import DIGEST_LENGTH, NAME_LENGTH, child_name, dns_1035_name, is_dns_1035
 from function.api.workload import ROLES
 from function.fail_static import base_of
+
+T = TypeVar("T")
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
 GROUP = "pod-group"
@@ -89,14 +92,19 @@ def what_of(key: str) -> str:
     return "" if read is None else read.what
 
 
+def among(observed: Mapping[str, T], *what: str) -> list[T]:
+    """Return what is observed under our keys of these kinds, successors too."""
+    return [one for key, one in observed.items() if what_of(key) in what]
+
+
 def deployment_name(replica: str, engine: str) -> str:
     """Name of an engine's Deployment, and of the label that selects its pods.
 
     The endpoint picker of a replica too long for `R-epp` has the name that an engine called epp would get; no
     engine's name ends in a dash.
     """
-    name = _subdomain(child_name(replica, engine), replica, engine)
-    return name if name != picker_name(replica) else deployment_name(replica, f"{engine}-")
+    name = part_name(replica, engine)
+    return name if name != joined_name(replica, PICKER) else deployment_name(replica, f"{engine}-")
 
 
 def gang_name(replica: str, engine: str) -> str:
@@ -113,8 +121,7 @@ def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
 
 def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
     """Name of a member's claim template."""
-    parts = (replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
-    return _subdomain(child_name(*parts), *parts)
+    return part_name(replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
 
 
 def group_name(replica: str, engine: str, digest: str) -> str:
@@ -128,19 +135,18 @@ def service_name(replica: str) -> str:
     return replica if is_valid else _mended(replica, limit=SERVICE_LENGTH)
 
 
-def pool_name(replica: str) -> str:
-    """Name of the InferencePool."""
-    return _joined(replica, "pool")
+def joined_name(replica: str, what: str) -> str:
+    """Name of what a replica has once: `R-what` as v0.3 has it, or with a digest where that is too long.
 
-
-def picker_name(replica: str) -> str:
-    """Name of the endpoint picker's objects, and of the label that selects its pods."""
-    return _joined(replica, "epp")
+    The InferencePool is `pool`; `epp` names the objects of the endpoint picker and the label of its pods.
+    """
+    name = f"{replica}-{what}"
+    return name if len(name) <= NAME_LENGTH else part_name(replica, what)
 
 
 def picker_service_name(replica: str) -> str:
     """Name of the endpoint picker's Service."""
-    name = picker_name(replica)
+    name = joined_name(replica, PICKER)
     if is_dns_1035(name):
         return name
     # What `m-` does not mend has a dot, which costs a digest: v0.3 had no such Service that worked.
@@ -153,19 +159,9 @@ def serving_label(replica: str) -> str:
     return replica if len(replica) <= NAME_LENGTH else child_name(replica)
 
 
-def budget_name(replica: str, engine: str) -> str:
-    """Name of an engine's PodDisruptionBudget."""
-    return _subdomain(child_name(replica, engine, "budget"), replica, engine, "budget")
-
-
 def secret_name(replica: str, secret: str) -> str:
     """Name of a mirrored Secret: one for each replica, so that none loses it when another leaves."""
-    return _subdomain(child_name(replica, "secret", secret), replica, "secret", secret)
-
-
-def adapters_name(replica: str) -> str:
-    """Name of the ConfigMap with the adapters of a replica."""
-    return _joined(replica, "adapters")
+    return part_name(replica, "secret", secret)
 
 
 def cache_claim_name(namespace: str, cache: str) -> str:
@@ -173,14 +169,9 @@ def cache_claim_name(namespace: str, cache: str) -> str:
     return child_name("modelcache", namespace, cache)
 
 
-def _joined(replica: str, what: str) -> str:
-    """Return `R-what` as v0.3 has it; where that is too long, with a digest in place of the cut."""
-    name = f"{replica}-{what}"
-    return name if len(name) <= NAME_LENGTH else _subdomain(child_name(replica, what), replica, what)
-
-
-def _subdomain(name: str, *parts: str) -> str:
-    """Return the name itself where it is a DNS subdomain: a cut may end in a dot, which none may."""
+def part_name(*parts: str) -> str:
+    """Name of something of a replica, from all that tells it apart. Mended where a cut ends in a dot."""
+    name = child_name(*parts)
     return name if names.is_dns_subdomain(name) else _mended(*parts)
 
 

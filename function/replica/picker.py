@@ -144,7 +144,7 @@ def routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, A
     Role of fewer kinds beside them, stay until the replica is edited (Law C 6).
     """
     replica, namespace = snapshot.replica.name, snapshot.remote_namespace
-    name, pool = names.picker_name(replica), names.pool_name(replica)
+    name, pool = names.joined_name(replica, names.PICKER), names.joined_name(replica, "pool")
     service = names.picker_service_name(replica)
     text = configuration(snapshot.replica)
 
@@ -215,9 +215,8 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
         return True
     if not _is_labelled(running.manifest):
         return False
-    for key, service in snapshot.observed.items():
-        selector = mapping(service.manifest, "spec", "selector")
-        if names.what_of(key) == names.PICKER_SERVICE and PICKER_LABEL in selector:
+    for service in names.among(snapshot.observed, names.PICKER_SERVICE):
+        if PICKER_LABEL in mapping(service.manifest, "spec", "selector"):
             return True  # It did select by the label, which no pod of a picker loses again.
     return (
         running.is_applied(was_applied=False)
@@ -239,13 +238,13 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str], **more
 
     A checksum of the configuration is part of the pods: they restart when it changes.
     """
-    name, stamps = names.picker_name(snapshot.replica.name), snapshot.cluster.spec.scheduling
+    name, stamps = names.joined_name(snapshot.replica.name, names.PICKER), snapshot.cluster.spec.scheduling
     checksum = sha256(text.encode()).hexdigest()
     container = {
         "name": "epp",
         "image": snapshot.config.images.picker or IMAGE,
         "args": [
-            f"--pool-name={names.pool_name(snapshot.replica.name)}",
+            f"--pool-name={names.joined_name(snapshot.replica.name, 'pool')}",
             f"--pool-namespace={snapshot.remote_namespace}",
             f"--pool-group={POOL_GROUP}",
             f"--config-file=/config/{CONFIG_FILE}",

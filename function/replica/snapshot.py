@@ -179,9 +179,7 @@ def read_snapshot(
     # replicas at once. Only a move that an earlier release began goes on, to where the input wants it.
     wanted = replica.namespace if config.remote_namespace == "Same" else REMOTE_NAMESPACE
     running = {
-        composed.identity.namespace
-        for key, composed in observed.items()
-        if names.what_of(key) in (names.WORKLOAD, names.SERVICE)
+        composed.identity.namespace for composed in names.among(observed, names.WORKLOAD, names.SERVICE)
     } - {""}
     remote_namespace = wanted if wanted in running else min(running, default=wanted)
     return ReplicaSnapshot(
@@ -223,7 +221,7 @@ def _relabelled(cluster: WorkloadCluster, replica: Workload, observed: Mapping[s
 
     KServe 0.20 makes them part of the selector of a Deployment, which the API server lets nobody change.
     """
-    running = [one.manifest for key, one in observed.items() if names.what_of(key) == names.SERVICE]
+    running = [service.manifest for service in names.among(observed, names.SERVICE)]
     if cluster.spec.dialect != KSERVE_V1ALPHA2 or not running:
         return ""
     labels, spec = (mapping(running[0].get(part)) for part in ("metadata", "spec"))

@@ -41,7 +41,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, string
+from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, number, string
 from function.api.text import joined
 from function.api.workload import digest_of
 from function.boundary import Plain, frozen
@@ -393,7 +393,7 @@ def is_serving(workload: ObservedObject) -> bool:
 
 def count(workload: ObservedObject, field: str) -> int:
     """Return a count of the remote status, 0 where there is none."""
-    return _positive(workload.remote_status.get(field))
+    return max(0, number(workload.remote_status.get(field), 0))
 
 
 def copies_available(workload: ObservedObject, copies: int) -> int:
@@ -412,12 +412,7 @@ def all_of(values: Iterable[bool]) -> bool:
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
     """Return the copies that a workload's spec asks for, 1 where it does not say."""
-    return _positive(mapping(workload.get("spec")).get("replicas")) or 1
-
-
-def _positive(value: object) -> int:
-    """Return a count that is one, 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return max(0, number(mapping(workload, "spec").get("replicas"), 0)) or 1
 
 
 def is_updating(workload: ObservedObject) -> bool:

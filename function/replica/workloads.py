@@ -367,7 +367,7 @@ def budgets(
     for workload in workloads:
         engine = workload.engine
         if engine.copies > 1:
-            name = names.budget_name(snapshot.replica.name, engine.name)
+            name = names.part_name(snapshot.replica.name, engine.name, names.BUDGET)
             manifest = {
                 "apiVersion": "policy/v1",
                 "kind": "PodDisruptionBudget",

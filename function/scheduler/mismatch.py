@@ -28,6 +28,7 @@ from function.api.deployment import ReplicaShape
 from function.api.model import KSERVE
 from function.api.ownership import OwnReplica
 from function.api.reasons import Nature, Reason, Rejection
+from function.api.text import joined
 from function.boundary import Resolution, frozen
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
@@ -101,21 +102,17 @@ def _why(
     for rejection in (barred, free):
         # Law 2: a selector that gave no answer is doubt, and doubt keeps.
         if rejection is not None and rejection.reason.nature is Nature.DOUBT:
-            return Deviation(None, _described(pool, rejection), answer)
+            detail = joined(f"pool {pool.name}", rejection.reason.value, rejection.particular, by=": ")
+            return Deviation(None, detail, answer)
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Deviation(None, detail, answer)
     # A taint came later than what runs there, so it is no change of the devices.
     if free is not None and free.reason is not Reason.UntoleratedDeviceTaint:
-        return Deviation(Mismatch.DevicesChanged, _described(pool, free))  # M3
+        # M3: `pool frontier: no matching device: memory 40Gi`.
+        detail = joined(f"pool {pool.name}", free.reason.value, free.particular, by=": ")
+        return Deviation(Mismatch.DevicesChanged, detail)
     return Deviation(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
-
-
-def _described(pool: Pool, rejection: Rejection) -> str:
-    """`pool frontier: no matching device: memory 40Gi`."""
-    return ": ".join(
-        part for part in (f"pool {pool.name}", rejection.reason.value, rejection.particular) if part
-    )
 
 
 def _pools(

@@ -80,7 +80,7 @@ def gap(selector: Selector, subject: Subject) -> Gap:
         if outcome.kind == "cost":
             break
         if outcome.kind != "match":
-            read = (name for name in term.named if name.id or name.kind not in _MAPS)
+            read = (name for name in term.reads if name.id or name.kind not in _MAPS)
             has = ", ".join(_published(subject, reference) for reference in read)
             compared = term.comparison
             return Gap(has, _PHRASES[compared.operator].format(compared.literal) if compared else _cut(term))

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from function.api.names import Identity, endpoint_key, object_name, read_key, replica_key
+from function.api.names import Identity, desired_key, object_name, read_key
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 NAMES = st.from_regex(r"[a-z0-9]([-.a-z0-9]{0,80}[a-z0-9])?", fullmatch=True)
@@ -50,8 +50,8 @@ def test_every_object_name_is_a_dns_label(deployment: str, cluster: str, index: 
 @given(NAMES, st.integers(0, 999_999_999))
 def test_a_key_reads_back_as_its_identity(cluster: str, index: int) -> None:
     identity = Identity(cluster, index)
-    assert read_key(replica_key(identity)) == ("replica", identity)
-    assert read_key(endpoint_key(identity)) == ("endpoint", identity)
+    assert read_key(desired_key("replica", identity)) == ("replica", identity)
+    assert read_key(desired_key("endpoint", identity)) == ("endpoint", identity)
 
 
 @pytest.mark.parametrize(

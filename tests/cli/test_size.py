@@ -41,15 +41,15 @@ BOUNDS = {
 """Where the estimate may be further from what was published than 0.3 %, and why."""
 
 
-@pytest.mark.parametrize("name", models.shapes())
+@pytest.mark.parametrize("name", [name for name, facts in models.table().items() if "config" in facts])
 def test_parameters_are_those_published(name: str) -> None:
     bound, reason = BOUNDS.get(name, (0.003, "published to three digits"))
     assert abs(models.known_model(name).error) <= bound, reason
 
 
 def test_the_shapes_are_known_and_described() -> None:
-    assert len(models.shapes()) == 24
-    assert all(models.known_model(name).architecture.kind in SUPPORTED_KINDS for name in models.names())
+    assert len([name for name, facts in models.table().items() if "config" in facts]) == 24
+    assert all(models.known_model(name).architecture.kind in SUPPORTED_KINDS for name in models.table())
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def _eighty() -> list[dict[str, Any]]:
     return [build.cluster("east", [build.pool("h100", 4, [build.gpu(8, memory="81559Mi"), build.nic(8)])])]
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.table())
 def test_every_manifest_is_taken_by_the_api_and_has_a_place(name: str, tmp_path: Path) -> None:
     ran = run("size", name, "--manifest", "-n", "ml-team")
     (made,) = yaml.safe_load_all(ran.out)
@@ -351,7 +351,7 @@ def test_a_name_means_the_weights_of_one_repository(
     assert f"{repository} was made for at most {context} tokens" in too_long.err, reason
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.table())
 def test_every_name_has_weights_of_its_own(name: str) -> None:
     repository = models.known_model(name).repository
     assert models.model(repository).name == models.model(name).name == name
@@ -405,7 +405,7 @@ def test_a_gang_is_as_wide_as_the_nodes_of_the_fleet_that_reach_others(tmp_path:
 
 def test_models_are_completed_and_listed() -> None:
     assert completed(["size"], "qwen3-32") == ["qwen3-32b"]
-    assert len(run("size", "--list").out.splitlines()) == len(models.names())
+    assert len(run("size", "--list").out.splitlines()) == len(models.table())
 
 
 def test_a_gang_asks_for_the_network_devices_that_the_fleet_has(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from bench import rest
 from bench.encode import Requests
 from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
-from function.api.names import Identity, replica_key
+from function.api.names import Identity, desired_key
 from function.boundary.memory import Memory
 from function.deployment import handler
 from function.runner import Function
@@ -230,7 +230,8 @@ def test_a_need_that_is_visible_takes_no_pass_to_be_found(
     on = [one("a", taints=taints), one("b"), one("c")]
     deployment = ask(case.wanted)
     held = {
-        replica_key(Identity(name, 0)): build.replica(deployment, name, 0, pools="p0") for name in ("a", "b")
+        desired_key("replica", Identity(name, 0)): build.replica(deployment, name, 0, pools="p0")
+        for name in ("a", "b")
     }
     world = World(deployment, on, list(held.values()), held)
     if not case.delivered:

@@ -200,7 +200,7 @@ class Picker:
 
     def __init__(self, program: Path, replica: Replica, home: Path) -> None:
         """Read what the cluster has of it: arguments, ConfigMap, and a token of its ServiceAccount."""
-        name = names.picker_name(replica.scene.replica["metadata"]["name"])
+        name = names.joined_name(replica.scene.replica["metadata"]["name"], names.PICKER)
         deployment = cluster.call("GET", f"/apis/apps/v1/namespaces/default/deployments/{name}")
         pod = deployment["spec"]["template"]["spec"]
         (container,) = pod["containers"]

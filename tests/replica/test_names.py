@@ -29,8 +29,8 @@ CASES: list[tuple[str, Any, tuple[Any, ...], str]] = [
         *(names.claim_name, (REPLICA, "main", "Standalone")),
         "my-model-5ab63-main-standalone-devices-74688",
     ),
-    ("as v0.3", names.picker_name, (REPLICA,), "my-model-5ab63-epp"),
-    ("as v0.3", names.pool_name, (REPLICA,), "my-model-5ab63-pool"),
+    ("as v0.3", names.joined_name, (REPLICA, "epp"), "my-model-5ab63-epp"),
+    ("as v0.3", names.joined_name, (REPLICA, "pool"), "my-model-5ab63-pool"),
     ("as v0.3", names.cache_claim_name, ("ml-team", "weights"), "modelcache-ml-team-weights-124df"),
     (
         "a Deployment may start with a digit",
@@ -46,15 +46,23 @@ CASES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ),
     (
         "a ConfigMap may",
-        *(names.picker_name, ("4bit-llama-5ab63",), "4bit-llama-5ab63-epp"),
+        *(names.joined_name, ("4bit-llama-5ab63", "epp"), "4bit-llama-5ab63-epp"),
     ),
     (
         "67 characters are too many for a Service and for a label",
-        *(names.picker_name, (LONG,), "a-model-replica-with-a-very-long-name-that-is-close-to-57-def85"),
+        *(
+            names.joined_name,
+            (LONG, "epp"),
+            "a-model-replica-with-a-very-long-name-that-is-close-to-57-def85",
+        ),
     ),
     (
         "68 characters are too many for a pool that a Service may be named after",
-        *(names.pool_name, (LONG,), "a-model-replica-with-a-very-long-name-that-is-close-to-57-22b3f"),
+        *(
+            names.joined_name,
+            (LONG, "pool"),
+            "a-model-replica-with-a-very-long-name-that-is-close-to-57-22b3f",
+        ),
     ),
     (
         "a dot in a Service: mended, and a digest tells it from a namesake",

@@ -13,7 +13,7 @@ from function.api.inputs import WorkloadConfig
 from function.boundary import PlainDocument
 from function.fail_static import key_of
 from function.objects import read_object
-from function.replica.names import budget_name
+from function.replica.names import part_name
 from tests.replica.build import (
     REPLICA,
     Scene,
@@ -86,7 +86,7 @@ def test_only_engines_of_several_copies_get_a_budget() -> None:
         assert budgets[f"budget-{engine_name}"] == {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
-            "metadata": {"name": budget_name(REPLICA, engine_name), "namespace": "default"},
+            "metadata": {"name": part_name(REPLICA, engine_name, "budget"), "namespace": "default"},
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {label: workload}}},
         }
 

@@ -256,7 +256,7 @@ def check(root: nodes.Node, environment: state.Environment, dialect: Dialect) ->
             if not state.equivalent(checker.final(kind, settled), wanted):
                 raise Mistake(f"expected type '{wanted}' but found '{checker.final(kind)}'", at)
     accepted = {nodes.BOOL, environment.unknown} | (
-        {nodes.wrapper_of(nodes.BOOL)} if dialect.wrapper_results else set()
+        {Type("wrapper", (nodes.BOOL,))} if dialect.wrapper_results else set()
     )
     if result not in accepted:
         raise Mistake(f"must evaluate to bool or the unknown type, not {result}", root.span.start)

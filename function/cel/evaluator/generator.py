@@ -27,7 +27,7 @@ from function.cel.checker.state import Checked
 from function.cel.evaluator import calls
 from function.cel.evaluator.calls import Build, Code, CodeSteps, Frame, Run, call_code, constant, decided
 from function.cel.library import declarations, lists, operators
-from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE, sorting, spend
+from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE, pairwise, spend
 from function.cel.syntax import nodes
 from function.cel.syntax.nodes import BOOL, DYN, Loop, OptionalMap, list_of
 from function.cel.syntax.parser import collect, descend
@@ -238,7 +238,7 @@ def _sort_by(walker: Walker, steps: list[Code]) -> Run:
     """Build `sortBy`: the keys first, each once, then the elements in the order of their keys.
 
     cel-go makes a list of keys by a loop and hands both lists to a function; the units are those of the loop
-    and of sorting (`charges.sorting`).
+    and of sorting (`charges.pairwise`).
     """
     key, units = steps[0].run, LIST_STEP + steps[0].cost
 
@@ -248,7 +248,7 @@ def _sort_by(walker: Walker, steps: list[Code]) -> Run:
             frame[BUDGET] -= units
             values.append(value)
             keys.append(key(frame))
-        spend(frame, sorting(values))
+        spend(frame, pairwise(None, values))
         frame[BUDGET] -= RESULT + 2
         return lists.sorted_by(values, keys)
 

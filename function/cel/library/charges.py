@@ -167,14 +167,9 @@ def allocate(result: Value, *_args: Value) -> int:
     return 1 + CREATE_LIST + len(result)
 
 
-def sorting(values: list[Value]) -> int:
-    """Cost of sorting, or of telling doubles: every element meets every other, twice."""
-    return 1 + CREATE_LIST + 2 * len(values) ** 2
-
-
 def pairwise(_result: Value, values: list[Value]) -> int:
-    """Cost of sorting, as the cost of a call."""
-    return sorting(values) if type(values) is list else 1
+    """Cost of sorting, or of telling doubles: every element meets every other, twice."""
+    return 1 + CREATE_LIST + 2 * len(values) ** 2 if type(values) is list else 1
 
 
 def traverse(value: Value) -> int:

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 from function.boundary import frozen
 from function.cel.syntax import nodes
-from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of, wrapper_of
+from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of
 from function.cel.values import EvaluationError, Map, UInt, Value
 
 # Protobuf's well-known types, the only message literals of the dialect. A selector has no use for them; they
@@ -51,7 +51,8 @@ class MessageType:
 
 def _wrapper(wrapped: Type, zero: Value) -> MessageType:
     """Declare a wrapper message: one field, and the plain value without it."""
-    return MessageType(wrapper_of(wrapped), {"value": wrapper_of(wrapped)}, zero)
+    kind = Type("wrapper", (wrapped,))
+    return MessageType(kind, {"value": kind}, zero)
 
 
 MESSAGES: Mapping[str, MessageType] = {

@@ -142,11 +142,6 @@ def equivalent(one: list[Value], two: list[Value]) -> bool:
     return contains_all(one, two) and contains_all(two, one)
 
 
-def intersects(one: list[Value], two: list[Value]) -> bool:
-    """Tell whether they share an element."""
-    return any(contains(value, two) for value in one)
-
-
 def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
     """Cost of comparing each element with each.
 
@@ -167,7 +162,11 @@ def crossed_twice(_result: Value, one: list[Value], two: list[Value]) -> int:
 SETS = (
     function("sets.contains", "list<A>, list<A> -> bool", contains_all, cost=crossed),
     function("sets.equivalent", "list<A>, list<A> -> bool", equivalent, cost=crossed_twice),
-    function("sets.intersects", "list<A>, list<A> -> bool", intersects, cost=crossed),
+    function(
+        *("sets.intersects", "list<A>, list<A> -> bool"),
+        lambda one, two: any(contains(value, two) for value in one),
+        cost=crossed,
+    ),
 )
 
 
@@ -253,14 +252,10 @@ def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
     return run
 
 
-def index_of(values: list[Value], wanted: Value) -> int:
-    """Return where the value first is, or -1."""
-    return next((at for at, value in enumerate(values) if is_equal(value, wanted)), -1)
-
-
-def last_index_of(values: list[Value], wanted: Value) -> int:
-    """Return where the value last is, or -1."""
-    return next((at for at in range(len(values) - 1, -1, -1) if is_equal(values[at], wanted)), -1)
+def position(values: list[Value], wanted: Value, *, step: int = 1) -> int:
+    """Return the first position of a value, or with `step` -1 the last one; -1 where it is not."""
+    places = range(len(values))[::step]
+    return next((at for at in places if is_equal(values[at], wanted)), -1)
 
 
 def cut(values: list[Value], start: int, end: int) -> list[Value]:
@@ -294,11 +289,6 @@ def flatten(values: Value, levels: Value = 1) -> list[Value]:
     return flat
 
 
-def _by_key(one: tuple[Value, Value], two: tuple[Value, Value]) -> int:
-    """Order by key; keys without an order are as equals, which keeps their places."""
-    return compared(one[0], two[0]) or 0
-
-
 def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
     """Return the values in the order of their keys, which must be of one type that has an order.
 
@@ -310,8 +300,9 @@ def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
     if len({type(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
     if len(keys) > INSERTED or not any(key != key for key in keys):  # noqa: PLR0124 - NaN differs from itself
-        pairs = sorted(zip(keys, values, strict=True), key=cmp_to_key(_by_key))
-        return [value for _, value in pairs]
+        # Keys without an order are as equals, which keeps their places.
+        by_key = cmp_to_key(lambda one, two: compared(one, two) or 0)
+        return [values[place] for place in sorted(range(len(keys)), key=lambda place: by_key(keys[place]))]
     positions: list[int] = []
     for place, key in enumerate(keys):
         at = len(positions)
@@ -352,8 +343,8 @@ def numbers(count: int) -> list[int]:
 
 
 POSITIONS = (
-    method("indexOf", "list<A>, A -> int", index_of, cost=cost.elements),
-    method("lastIndexOf", "list<A>, A -> int", last_index_of, cost=cost.elements),
+    method("indexOf", "list<A>, A -> int", position, cost=cost.elements),
+    method("lastIndexOf", "list<A>, A -> int", partial(position, step=-1), cost=cost.elements),
 )
 
 

@@ -78,11 +78,6 @@ def optional_of(value: Type) -> Type:
     return Type("optional", (value,))
 
 
-def wrapper_of(value: Type) -> Type:
-    """Return the type of a protobuf wrapper: the value or null."""
-    return Type("wrapper", (value,))
-
-
 DYNAMIC = frozenset({"dyn", "any"})
 """Types of which the check knows nothing: anything may stand for them, and they for anything."""
 NULLABLE = frozenset({"null", "timestamp", "duration", "optional", "wrapper"})

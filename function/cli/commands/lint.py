@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.fault import path_of
+from function.api.text import joined
 from function.boundary import frozen
 from function.cli.admission import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
@@ -67,7 +68,7 @@ class Problem:
     @property
     def text(self) -> str:
         """The message with the object and the field."""
-        return ": ".join(part for part in (self.title, self.field, self.message) if part)
+        return joined(self.title, self.field, self.message, by=": ")
 
     @property
     def as_data(self) -> dict[str, Any]:

@@ -270,7 +270,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     """
     if list_models:
         out = console()
-        for entry in map(models.known_model, models.names()):
+        for entry in map(models.known_model, models.table()):
             published = f"{entry.published:7g} B  {entry.architecture.dtype:5}"
             out.say(f"{entry.name:29} {published}  {entry.repository}", markup=False)
         end((), findings=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.table import Table
 
+from function.api.text import joined
 from function.cli.text import Screen, console, counted, escape, listed, short
 from function.cli.worlds.settling import standing, unready_of
 from function.deployment.forecast import Forecast, Price, ReplicaRow, rejection_phrase
@@ -102,8 +103,8 @@ def show_condition(out: Screen, condition: Condition) -> None:
     mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
     if condition.reason in UNDER_WAY:
         mark, style = "…", "cyan"
-    parts = (condition.type, condition.reason, message_of(condition.reason, condition.message))
-    text = ": ".join(part for part in parts if part)
+    message = message_of(condition.reason, condition.message)
+    text = joined(condition.type, condition.reason, message, by=": ")
     out.say(f"  {mark} {escape(text)}", style=style)
 
 

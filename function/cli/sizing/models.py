@@ -62,17 +62,15 @@ class SizedModel:
 
 
 @cache
-def _facts() -> dict[str, dict[str, Any]]:
-    """The table of models, by the name that `size` has for each."""
+def table() -> dict[str, dict[str, Any]]:
+    """The table of models, by the name that `size` has for each, in the order of the names.
+
+    One that has no `config` has the shape of another.
+    """
     facts: dict[str, dict[str, Any]] = json.loads(
         (files("function.cli.sizing") / "models.json").read_text(encoding="utf-8")
     )
-    return facts
-
-
-def names() -> list[str]:
-    """The models that are known by name."""
-    return sorted(_facts())
+    return dict(sorted(facts.items()))
 
 
 def known_model(name: str) -> SizedModel:
@@ -80,8 +78,8 @@ def known_model(name: str) -> SizedModel:
 
     Models of one shape share its configuration; the weights and the longest context are each one's own.
     """
-    facts = _facts()[name]
-    shape = _facts()[facts["shape"]] if "shape" in facts else facts
+    facts = table()[name]
+    shape = table()[facts["shape"]] if "shape" in facts else facts
     published = shape["published"]
     architecture = read_config(shape["config"], name)
     return SizedModel(
@@ -94,15 +92,10 @@ def known_model(name: str) -> SizedModel:
     )
 
 
-def shapes() -> list[str]:
-    """The models whose configuration is known; every other one has the shape of one of them."""
-    return [name for name in names() if "config" in _facts()[name]]
-
-
 def of_repository(repository: str) -> SizedModel | None:
     """The model whose weights are in a repository, in any case of letters; None where it is not known."""
     wanted = repository.lower()
-    name = next((name for name, facts in _facts().items() if facts["repository"].lower() == wanted), None)
+    name = next((name for name, facts in table().items() if facts["repository"].lower() == wanted), None)
     return known_model(name) if name else None
 
 
@@ -114,7 +107,7 @@ class ModelNames:
 
     def __call__(self, _: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Those that begin so."""
-        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in table() if name.startswith(incomplete)]
 
 
 def model(given: str) -> SizedModel:
@@ -125,16 +118,16 @@ def model(given: str) -> SizedModel:
     a repository that is not listed, and `qwen2.5-72b` the list's name for another one.
     """
     given = given.strip().removeprefix(HUB).rstrip("/")
-    repositories = {facts["repository"]: name for name, facts in _facts().items()}
+    repositories = {facts["repository"]: name for name, facts in table().items()}
     unqualified = {repository.rpartition("/")[2].lower(): name for repository, name in repositories.items()}
     by_repository = {repository.lower(): name for repository, name in repositories.items()}
-    name = given if given in names() else {**unqualified, **by_repository}.get(given.lower())
+    name = given if given in table() else {**unqualified, **by_repository}.get(given.lower())
     if name is not None:
         return known_model(name)
     path = Path(given)
     if not path.exists() and path.suffix != ".json":
         last = [repository.rpartition("/")[2] for repository in repositories]
-        near = closest(given, repositories if "/" in given else [*last, *names()])
+        near = closest(given, repositories if "/" in given else [*last, *table()])
         raise BadInput(f'no model "{given}", and no such file; {near} (--list has all)')
     return _from_file(path)
 

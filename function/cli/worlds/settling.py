@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from function.api.adapter import read_base, read_placement
 from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
+from function.api.text import joined
 from function.boundary import JsonObject, PlainDocument, frozen
 from function.cli.group import BAD_INPUT
 
@@ -57,8 +58,8 @@ def unready_of(planned: Planned) -> list[Unready]:
 def obstacle(plain: JsonObject) -> str:
     """Return the first False condition that keeps a replica from being Ready, or ""."""
     refused = {
-        string(entry.get("type")): ": ".join(
-            filter(None, (string(entry.get(key)) for key in ("type", "reason", "message")))
+        string(entry.get("type")): joined(
+            *(string(entry.get(key)) for key in ("type", "reason", "message")), by=": "
         )
         for entry in conditions_of(mapping(plain.get("status")))
         if entry.get("status") == "False"
@@ -187,7 +188,7 @@ class Standing:
     def _sentence(self, name: str) -> str:
         """A condition in words: its type, its reason and its message."""
         condition = self.conditions[name]
-        return ": ".join(filter(None, (name, condition.reason, condition.message)))
+        return joined(name, condition.reason, condition.message, by=": ")
 
 
 def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing:
@@ -268,12 +269,12 @@ def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     for name in sorted({*before.replicas, *after.replicas}):
         was, now = before.replicas.get(name), after.replicas.get(name)
         if was != now:
-            text = ": ".join(filter(None, (f"{now.state} on {now.cluster}", now.why))) if now else "gone"
+            text = joined(f"{now.state} on {now.cluster}", now.why, by=": ") if now else "gone"
             yield StateChange("Replica", name, text)
     for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
         condition = after.conditions.get(name)
         if condition != before.conditions.get(name):
-            yield StateChange("Condition", name, ": ".join(filter(None, condition or ("removed",))))
+            yield StateChange("Condition", name, joined(*(condition or ("removed",)), by=": "))
 
 
 # Say how a plan ended: the exit code of `plan` and `why`, and the first fields of their data.

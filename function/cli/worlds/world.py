@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api import Malformed, ModelReplica, SchedulerConfig, replica as replica_api
 from function.api.model import mapping, number, string
-from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
+from function.api.names import KEY_ANNOTATION, Identity, desired_key
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
@@ -232,8 +232,8 @@ def _key(content: dict[str, Any]) -> str | None:
     index = str(labels.get(INDEX_LABEL, ""))
     if not isinstance(cluster, str) or not index.isdigit():
         return None
-    of = replica_key if content.get("kind") == "ModelReplica" else endpoint_key
-    return of(Identity(cluster, int(index)))
+    identity = Identity(cluster, int(index))
+    return desired_key("replica" if content.get("kind") == "ModelReplica" else "endpoint", identity)
 
 
 def _carries(content: dict[str, Any], requirement: Requirement) -> bool:

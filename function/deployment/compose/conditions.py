@@ -330,7 +330,8 @@ def own_words(kept: Kept) -> str:
     """Return a replica's own explanation of why it is not in service: `ModelStarting: pulling the image`."""
     reports = _reports(kept)
     false = (reports[kind] for kind in ("ModelUpdated", *_TELLING) if kind in reports)
-    return one_line(_words(next((report for report in false if report.status == "False"), MISSING)), WORDS)
+    report = next((report for report in false if report.status == "False"), MISSING)
+    return one_line(joined(report.reason, report.message, by=": "), WORDS)
 
 
 def _reports(kept: Kept) -> dict[str, Before]:
@@ -341,11 +342,6 @@ def _reports(kept: Kept) -> dict[str, Before]:
         string(condition.get("type")): Before(*(string(condition.get(part)) for part in parts))
         for condition in conditions_of(mapping(plain.get("status")))
     }
-
-
-def _words(report: Before) -> str:
-    """`ModelStarting: pulling the image`."""
-    return ": ".join(filter(None, (report.reason, report.message)))
 
 
 def _remarks(decision: Decision, room: int) -> str:
@@ -368,8 +364,8 @@ def _remarks(decision: Decision, room: int) -> str:
         return ""
     width = room // min(len(remarks), SHOWN)
     named = [
-        f"{name} ({one_line(_words(report), max(width - len(name), LEAST_WORDS))})"
-        for _, name, report in sorted(remarks)
+        f"{name} ({one_line(joined(reason, message, by=': '), max(width - len(name), LEAST_WORDS))})"
+        for _, name, (_, reason, message) in sorted(remarks)
     ]
     return f"{QUOTED}{listed(named, SHOWN)}"
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from function.api import Engine, Member, ModelDeployment, replica as replica_api
 from function.api.deployment import ReplicaShape
 from function.api.model import Reader
-from function.api.names import API_VERSION, Identity, bracketed, endpoint_key, read_key, replica_key
+from function.api.names import API_VERSION, Identity, bracketed, desired_key, read_key
 from function.api.replica import PriorityNotes
 from function.boundary import Desired, Document, Extent, JsonObject, Plain, Shape, Unreadable, text_at
 from function.fail_static import as_observed
@@ -242,7 +242,7 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
     # Only an observed `False` withdraws an endpoint: a replica that says nothing may serve (Law 2).
     if own_replica.identity is None or own_replica.replica.ready is False:
         return None
-    key = endpoint_key(own_replica.identity)
+    key = desired_key("endpoint", own_replica.identity)
     observed = fleet.endpoints.get(key)
     ready = _observed_ready(observed)
     cluster, name = fleet.clusters.get(own_replica.cluster), own_replica.replica.name
@@ -266,7 +266,11 @@ def endpoints(decision: Decision) -> Mapping[str, Desired]:
     """
     desired = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
     fleet, namespace = decision.inputs.fleet, decision.inputs.deployment.namespace
-    ours = {endpoint_key(own_replica.identity) for own_replica in fleet.own_replicas if own_replica.identity}
+    ours = {
+        desired_key("endpoint", own_replica.identity)
+        for own_replica in fleet.own_replicas
+        if own_replica.identity
+    }
     for key, observed in fleet.endpoints.items():
         if read_key(key) is None or not (key in ours or fleet.inputs_delivered):
             resource = as_observed(observed, kind=ENDPOINT_KIND, namespace=namespace)
@@ -384,7 +388,7 @@ def placed_replica(
     pools = tuple(candidate.cluster.pools[at].name for option in candidate.options for at in option.pools)
     preempts = placed.preempts is not None
     source = PlacedFrom(placed.name, candidate.shape, candidate.options, pools, preempts, notes)
-    key = replica_key(placed.identity)
+    key = desired_key("replica", placed.identity)
     return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted, notes))
 
 

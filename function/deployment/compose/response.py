@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from function import boundary
 from function.api.model import mapping
-from function.api.names import RECONCILE_ANNOTATION, endpoint_key, read_key, replica_key
+from function.api.names import RECONCILE_ANNOTATION, desired_key, read_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.text import counted, listed, one_line
 from function.boundary import Condition, Desired, Plain, Request, Requirement, Resolution, Response, Result
@@ -180,7 +180,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
     for placed in decision.placed:
         noted = notes and notes._replace(guarantee=str(placed.share or ""))
         resource = replicas.placed_replica(deployment, placed, emitted, noted)
-        resources[replica_key(placed.identity)] = resource
+        resources[desired_key("replica", placed.identity)] = resource
     resources |= replicas.endpoints(decision)
     return dict(sorted(resources.items()))
 
@@ -191,7 +191,7 @@ def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset
     return frozenset(
         own_replica.key
         for own_replica in ready
-        if own_replica.identity and endpoint_key(own_replica.identity) in resources
+        if own_replica.identity and desired_key("endpoint", own_replica.identity) in resources
     )
 
 

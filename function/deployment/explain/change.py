@@ -172,7 +172,7 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
 def _respelt(selector: Selector, catalogue: Catalogue) -> Iterator[Rewrite]:
     """A name that is not published, a driver without devices, a value that is nearly the published one."""
     source, meaning = selector.source, "correct the spelling"
-    for read in sorted(selector.reads, key=str):
+    for read in selector.reads:
         intended = None if catalogue.publishes(read) else catalogue.intended(read)
         if intended is not None:
             yield Rewrite(Effort.SPELLING, source, respelt(source, read, intended), meaning)
@@ -216,7 +216,7 @@ def _guarded(selector: Selector, subject: Subject) -> Rewrite | None:
     maps = {"attribute": "attributes", "capacity": "capacity"}
     lacks = [
         (maps[read.kind], read.domain, read.id)
-        for read in sorted(selector.reads, key=str)
+        for read in selector.reads
         if read.kind in maps and read.domain and read.id and published(subject, read) is None
     ]
     if not lacks or selector.evaluate(subject, ALLOWANCE).kind != "error":

@@ -410,7 +410,7 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unme
 
 def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: cel.Selector) -> Iterator[Unmet]:
     """The findings on one selector; `about` has the devices that its request is about."""
-    for read in sorted(selector.reads, key=str):
+    for read in selector.reads:
         if not catalogue.publishes(read):
             text = f"no device of the fleet publishes the {read.kind} {read}"
             code = f"Unknown{read.kind.capitalize()}"

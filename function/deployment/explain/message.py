@@ -26,7 +26,7 @@ from function.api.cache import Readiness
 from function.api.reasons import Reason, Rejection
 from function.api.replica import ModelReplica
 from function.api.taints import Taint, untolerated
-from function.api.text import LIMIT, counted, listed, one_line
+from function.api.text import LIMIT, counted, joined, listed, one_line
 from function.scheduler.decision import Decision
 from function.scheduler.outcomes import OUTDATED, Kept, Placed, Update
 
@@ -45,8 +45,8 @@ def rejection_phrase(rejection: Rejection) -> str:
     engine = rejection.engine
     if rejection.alternative:
         engine = f"{engine} ({rejection.alternative})" if engine else rejection.alternative
-    where = " on ".join(part for part in (engine, rejection.pool) if part)
-    return ": ".join(part for part in (where, particular_phrase(rejection)) if part)
+    where = joined(engine, rejection.pool, by=" on ")
+    return joined(where, particular_phrase(rejection), by=": ")
 
 
 def particular_phrase(rejection: Rejection) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 
 from function.api import InferenceCluster, Pool
 from function.api.model import mappings
-from function.api.names import replica_key
+from function.api.names import desired_key
 from function.api.reasons import Nature, Reason, Rejection
 from function.boundary import JsonObject, frozen
 from function.deployment.explain import message
@@ -124,7 +124,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         candidate.nodes,
         candidate.shape.name,
         placed.runner_up,
-        replica_key(placed.identity),
+        desired_key("replica", placed.identity),
         cents=candidate.cents,
     )
 

@@ -333,7 +333,8 @@ def _standing(
         if (cluster := everything.clusters.get(replica.cluster)) is not None
         and replica.replica.uid in cluster.gives_way
     }
-    holders = sorted((young | named_here) & {*names}) if requirements.yields(request) else []
+    yields = request.input.get("overcommit") == "Yield" and not requirements.published(request)
+    holders = sorted((young | named_here) & {*names}) if yields else []
     required = requirements.standing(request, names, holders)
     missing, unresolved = requirements.undelivered(request, required), Resolution.UNRESOLVED
     clusters_missing = any(name.startswith(named(CLUSTER, "")) for name in missing)

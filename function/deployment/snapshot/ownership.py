@@ -26,8 +26,8 @@ from typing import TypeVar
 
 from function.api import ModelCache, ModelDeployment, ModelReplica, SchedulerConfig, replica as replica_api
 from function.api.model import condition_of, mapping
-from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, replica_key
-from function.api.ownership import Owner, OwnReplica, order
+from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, NamespacedName, desired_key
+from function.api.ownership import Owner, OwnReplica
 from function.api.priority import turn_of
 from function.boundary import Cost, Costs, Document, Request, Resolution, Reuse, frozen, text_at
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
@@ -116,12 +116,14 @@ class Sorting:
         for identity, pairs in self.candidates.items():
             pairs.sort(key=lambda pair: (pair[0].deleting, pair[0].created, pair[0].name))
             (replica, document), *rest = pairs
-            key = replica_key(identity)
+            key = desired_key("replica", identity)
             own_replicas.append(
                 OwnReplica(key, identity, replica, document, observed=False, terminating=replica.deleting)
             )
             self.others.extend(other for other, _ in rest)
-        return tuple(sorted((*own_replicas, *self.unmatched), key=order))
+        own_replicas += self.unmatched
+        own_replicas.sort(key=lambda own: (own.cluster, own.identity.index if own.identity else -1, own.key))
+        return tuple(own_replicas)
 
 
 def _revision(document: Document) -> int:
