@@ -49,11 +49,6 @@ def url_rewrite(replacement: str, hostname: str = "") -> dict[str, Any]:
     return {"type": "URLRewrite", "urlRewrite": rewrite}
 
 
-def is_accepted(status: Mapping[str, Plain]) -> bool:
-    """Tell whether a Gateway took a route."""
-    return any(condition_of(parent, "Accepted")[0] is True for parent in mappings(status.get("parents")))
-
-
 def rejections(status: Mapping[str, Plain]) -> Iterator[str]:
     """Yield why a Gateway refuses a route, in its own words. What is not said yet passes."""
     for parent in mappings(status.get("parents")):

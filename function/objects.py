@@ -22,7 +22,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
-from function.api.model import condition_of, conditions_of, mapping, number, plain_of, string
+from function.api.model import condition_of, mapping, mappings, number, plain_of, string
 from function.boundary import Document, Plain, Shape, frozen
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
@@ -280,7 +280,7 @@ def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
     # Synced may be about an earlier generation than the Object has, or not say which it is about.
     generations = [
         number(condition.get("observedGeneration"), 0)
-        for condition in conditions_of(status)
+        for condition in mappings(status.get("conditions"))
         if condition.get("type") == "Synced"
     ]
     remote_metadata = mapping((remote or {}).get("metadata"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from function.api.model import conditions_of
+from function.api.model import mappings
 from function.api.reasons import CONDITION_REASONS
 from function.api.text import one_line
 from function.boundary import Condition, Plain, Result
@@ -43,7 +43,7 @@ def conditions_before(status: Mapping[str, Plain]) -> dict[str, Before]:
         str(condition.get("type")): Before(
             str(condition.get("status")), str(condition.get("reason")), str(condition.get("message") or "")
         )
-        for condition in reversed(conditions_of(status))
+        for condition in reversed(mappings(status.get("conditions")))
     }
 
 

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from function.api import model
 from function.api.fault import Malformed, shown
 from function.api.model import Keyed, Model, Name, Named, Reader, Whole, mapping, mappings, string
-from function.api.names import NAME_LENGTH, is_dns_label
+from function.api.names import DNS_LABEL, NAME_LENGTH
 from function.api.replica import LEAVING_ANNOTATION, owner_of
 from function.boundary import Document, Reuse, Shape, Unreadable, frozen
 
@@ -99,7 +99,7 @@ class ModelAdapter(Named):
     @model_validator(mode="after")
     def _labelled(self) -> ModelAdapter:
         """Refuse a name that no label can hold: placements are listed by it."""
-        if not is_dns_label(self.name):
+        if not DNS_LABEL.fullmatch(self.name):
             raise ValueError(
                 f"expected a DNS label of at most 63 characters as its name, found {shown(self.name)}"
             )

@@ -24,7 +24,7 @@ docs/kserve.md has the rules for users.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from function.api.model import KSERVE, KSERVE_V1ALPHA2
 from function.api.workload import (
@@ -183,9 +183,12 @@ def _kserve(stack: str, replica: ReplicaPods) -> Iterator[str]:
             yield f"engine {engine.name}: {text}"
     engines = [engine.templates for engine in replica.engines]
     if stack == KSERVE:
-        yield from _metadata([template for templates in engines for template in templates])
+        every = [template for templates in engines for template in templates]
+        text = "passes on no {} like {} to pods"
+        yield from _metadata(every, "a replica", text, lambda key, passed: not key.startswith(passed))
     for templates in engines if stack == KSERVE_V1ALPHA2 else ():
-        yield from _metadata_of_engine(templates)
+        text = "keeps {} like {} for itself"
+        yield from _metadata(templates, "an engine", text, lambda key, _passed: key.startswith(RESERVED))
 
 
 def _model(replica: ReplicaPods) -> Iterator[str]:
@@ -223,26 +226,20 @@ def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
             yield f"a Decode engine listens on {DECODE_PORT}, this one on {port}"
 
 
-def _metadata(templates: Sequence[PodTemplate]) -> Iterator[str]:
-    """K6."""
-    for what, prefixes in (("labels", PASSED_LABELS), ("annotations", PASSED_ANNOTATIONS)):
+def _metadata(
+    templates: Sequence[PodTemplate],
+    owner: str,
+    refusal: str,
+    is_refused: Callable[[str, tuple[str, ...]], bool],
+) -> Iterator[str]:
+    """K6: what is the same for all pods of one owner, and without the keys that are refused there."""
+    for what, passed in (("labels", PASSED_LABELS), ("annotations", PASSED_ANNOTATIONS)):
         held: list[dict[str, str]] = [getattr(template.metadata, what) for template in templates]
-        barred = sorted({key for pairs in held for key in pairs if not key.startswith(prefixes)})
-        if barred:
-            yield f"passes on no {what} like {barred[0]} to pods"
+        refused = sorted({key for pairs in held for key in pairs if is_refused(key, passed)})
+        if refused:
+            yield refusal.format(what, refused[0])
         elif any(pairs != held[0] for pairs in held):
-            yield f"gives all pods of a replica the same {what}"
-
-
-def _metadata_of_engine(templates: Sequence[PodTemplate]) -> Iterator[str]:
-    """K6, in v1alpha2."""
-    for what in ("labels", "annotations"):
-        held: list[dict[str, str]] = [getattr(template.metadata, what) for template in templates]
-        reserved = sorted({key for pairs in held for key in pairs if key.startswith(RESERVED)})
-        if reserved:
-            yield f"keeps {what} like {reserved[0]} for itself"
-        elif any(pairs != held[0] for pairs in held):
-            yield f"gives all pods of an engine the same {what}"
+            yield f"gives all pods of {owner} the same {what}"
 
 
 def _scheme(uri: str) -> str:

@@ -292,11 +292,6 @@ def string(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the conditions of a status, without entries that are no maps."""
-    return mappings(status.get("conditions"))
-
-
 def condition_of(status: Mapping[str, Any], kind: str) -> tuple[bool | None, str]:
     """Return whether a condition of a status is True, False or (None) unknown, and its message.
 
@@ -304,7 +299,7 @@ def condition_of(status: Mapping[str, Any], kind: str) -> tuple[bool | None, str
     is missing.
     """
     worst: tuple[bool | None, str] | None = None
-    for entry in conditions_of(status):
+    for entry in mappings(status.get("conditions")):
         if entry.get("type") != kind:
             continue
         row = {"True": True, "False": False}.get(string(entry.get("status"))), string(entry.get("message"))

@@ -48,8 +48,12 @@ NAME_LENGTH = 63
 
 # An index has no leading zero: `read_key` takes one spelling of each identity.
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+"""The form of a DNS subdomain (RFC 1123), however long it may be."""
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+"""A DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+"""A DNS label that begins with a letter, as the names of Services do."""
 _OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
 
 
@@ -113,21 +117,6 @@ def dns_1035_name(*parts: str, limit: int = NAME_LENGTH, digits: int = DIGEST_LE
     """
     prefix = "m-" if parts[0][:1].isdigit() else ""
     return _OUTSIDE_LABEL.sub("-", child_name(*parts, limit=limit, prefix=prefix, digits=digits))
-
-
-def is_dns_1035(name: str) -> bool:
-    """Tell whether a name is a DNS-1035 label: a DNS label that begins with a letter."""
-    return is_dns_label(name) and not name[0].isdigit()
-
-
-def is_dns_label(name: str) -> bool:
-    """Tell whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
-    return _LABEL.fullmatch(name) is not None
-
-
-def is_dns_subdomain(name: str) -> bool:
-    """Tell whether a name has the form of a DNS subdomain (RFC 1123), however long it may be."""
-    return _SUBDOMAIN.fullmatch(name) is not None
 
 
 # Read where the URL of an endpoint leads: an address, its family and a port.

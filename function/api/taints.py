@@ -10,12 +10,12 @@ cluster takes no such device. What runs has its devices; evicting it for NoExecu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import model_validator
 
-from function.api.model import Effect, Model, Name, Whole
+from function.api.model import Effect, Model, Name, Whole, mappings
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 """The taint of a node that every pod of ours tolerates: the mark that keeps other pods off GPUs."""
@@ -65,11 +65,11 @@ class DeviceToleration(Toleration):
     toleration_seconds: Whole | None = None
 
 
-def read_taints(stated: Iterable[Mapping[str, Any]]) -> tuple[Taint, ...]:
+def read_taints(stated: object) -> tuple[Taint, ...]:
     """Read the taints that somebody else published, sorted. One whose effect is another keeps nobody off."""
     read = {
         Taint(key=taint["key"], value=value if isinstance(value, str) else "", effect=taint["effect"])
-        for taint in stated
+        for taint in mappings(stated)
         if taint.get("effect") in ("NoSchedule", "NoExecute")
         and isinstance(taint.get("key"), str)
         and taint["key"]

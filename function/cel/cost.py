@@ -120,11 +120,6 @@ def _walk(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return part(given[0].size, 0.1), given[0].size
 
 
-def _parse(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    """Estimate parsing a text. What is parsed already, as in `string(quantity)`, costs one."""
-    return (part(given[0].size, 0.1) if kinds[0] in TEXTS else 1), UNKNOWN
-
-
 def _replace(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     """Estimate the longest result of a replacement, and the walk through the text."""
     # The fewest characters that are replaced give the longest result: those of a literal, or none.
@@ -194,7 +189,11 @@ _ROWS: tuple[tuple[str, Estimator], ...] = (
     ("replace", _replace),
     ("join", _join),
     ("quote strings.quote", lambda _, args: (part(args[0].size, 0.1), 2 * args[0].size + 2)),
-    ("format quantity isQuantity semver isSemver ip isIP cidr isCIDR url isURL", _parse),
+    # What is parsed already, as in `string(quantity)`, costs one.
+    (
+        "format quantity isQuantity semver isSemver ip isIP cidr isCIDR url isURL",
+        lambda kinds, args: (part(args[0].size, 0.1) if kinds[0] in TEXTS else 1, UNKNOWN),
+    ),
     ("string bytes", lambda kinds, args: _walk(kinds, args) if kinds[0] in TEXTS else (1, UNKNOWN)),
     ("validate", lambda _, args: (part(args[1].size + 1, 0.1) * FORMAT, UNKNOWN)),
     ("isCanonical ip.isCanonical", lambda _, args: (part(2 * args[0].size, 0.1), 1)),

@@ -39,6 +39,8 @@ NAMED = 3
 TAIL = 12
 """Characters of its end that are always shown: the part that tells replicas apart."""
 
+LONGEST_NAME = 57
+"""Characters of the name: those of a replica come behind it."""
 NARROWEST = 10
 """Columns that a sentence gets however far in it begins."""
 GAP = (0, 2, 0, 0)
@@ -237,6 +239,12 @@ def short(name: str) -> str:
     """
     clean = printable(name)
     return clean if len(clean) <= WIDEST else f"{clean[: WIDEST - TAIL - 1]}…{clean[-TAIL:]}"
+
+
+def slug(text: str, otherwise: str) -> str:
+    """A text as the name of an object: lower case, with `-` for what a name cannot hold."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return name[:LONGEST_NAME].rstrip("-") or otherwise
 
 
 def counted(number: int, noun: str) -> str:

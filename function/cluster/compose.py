@@ -34,7 +34,7 @@ from function.api.text import counted
 from function.boundary import Condition, Desired, Request, Resolution, Unreadable, text_at
 from function.cluster import names
 from function.cluster.drift import drift
-from function.cluster.names import NODES, OBSERVATIONS, REQUIRED, SLICES, observes_capacity, observes_drift
+from function.cluster.names import NODES, OBSERVATIONS, REQUIRED, SLICES, observes_drift
 from function.cluster.publish import gateway_address, is_absent, look, observations, presence
 from function.cluster.snapshot import ClusterSnapshot
 from function.cluster.usable import NOT_OBSERVED
@@ -146,7 +146,7 @@ VERIFIED, USABLE = "DevicesVerified", "CapacityUsable"
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    asked = {VERIFIED: observes_drift(request), USABLE: observes_capacity(request)}
+    asked = {VERIFIED: observes_drift(request), USABLE: request.input.get("capacity") == "Usable"}
     return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *(kind for kind in asked if asked[kind]))
 
 
@@ -158,7 +158,7 @@ def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, An
         reachable(snapshot),
         pools_published(snapshot),
         *((verified(request, status),) if observes_drift(request) else ()),
-        *((capacity_usable(snapshot),) if observes_capacity(request) else ()),
+        *((capacity_usable(snapshot),) if request.input.get("capacity") == "Usable" else ()),
     )
 
 

@@ -363,11 +363,6 @@ def tainted_by(
     return tuple(tainted)
 
 
-def taints_of(entry: JsonObject) -> tuple[Taint, ...]:
-    """Return the taints that a published entry says its devices have."""
-    return read_taints(mappings(entry.get("taints")))
-
-
 def first_taint(devices: Iterable[PublishedDevice], expected: Collection[Taint]) -> str:
     """Return the first taint of some devices that nobody expects, as kubectl writes it; empty for none."""
     return min((str(taint) for device in devices for taint in device.unexpected(expected)), default="")
@@ -398,7 +393,11 @@ def _entry(
     pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
     """Hold a claimable entry against every node whose slices are known; the worst node is named."""
-    name, count, expected = str(entry.get("name")), number(entry.get("count"), 1), taints_of(entry)
+    name, count, expected = (
+        str(entry.get("name")),
+        number(entry.get("count"), 1),
+        read_taints(entry.get("taints")),
+    )
     short: list[tuple[int, str, str]] = []
     for node, devices in inventories:
         of_kind = [device for device in devices if type_fits(entry, device)]
@@ -436,7 +435,7 @@ def _taints_missing(
     """Taints that the class states and that no device of a node has: new replicas keep off for nothing."""
     for node, devices in inventories:
         of_kind = [device for device in devices if type_fits(entry, device)]
-        for taint in taints_of(entry) if of_kind else ():
+        for taint in read_taints(entry.get("taints")) if of_kind else ():
             if not any(taint in device.taints for device in of_kind):
                 text = f"{entry.get('name')}: class has {taint}, no device does (node {node})"
                 yield Drift(pool, "TaintMissing", text)
@@ -542,7 +541,7 @@ class PublishedSlice(NamedTuple):
             content, name = mapping(device.get("basic")) or device, str(device.get("name"))
             attributes, capacity = mapping(content.get("attributes")), mapping(content.get("capacity"))
             if (marks := content.get("taints")) != stated:  # a node's devices mostly have the same
-                stated, taints = marks, read_taints(mappings(marks))
+                stated, taints = marks, read_taints(marks)
             devices.append(
                 PublishedDevice(driver, name, attributes, capacity, taints, pool=str(pool.get("name")))
             )

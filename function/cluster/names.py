@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from function import objects
-from function.api.names import POOL_LABEL, SYSTEM_NAMESPACE, child_name, dns_1035_name, is_dns_subdomain
+from function.api.names import DNS_SUBDOMAIN, POOL_LABEL, SYSTEM_NAMESPACE, child_name, dns_1035_name
 from function.boundary import Request, Requirement, text_at
 from function.fail_static import base_of
 
@@ -50,7 +50,7 @@ def provider_config_name(cluster: str, what: str = "cluster-kubeconfig") -> str:
     Mended where it was cut at a dot: Kubernetes refuses that one.
     """
     name = child_name(cluster, what)
-    return name if is_dns_subdomain(name) else dns_1035_name(cluster, what)
+    return name if DNS_SUBDOMAIN.fullmatch(name) else dns_1035_name(cluster, what)
 
 
 def kind_of(key: str) -> str | None:
@@ -63,19 +63,15 @@ def observes_drift(request: Request) -> bool:
     return text_at(request.composite, "spec", "drift", "mode") == "Observe"
 
 
-def observes_capacity(request: Request) -> bool:
-    """Tell whether the input asks for what can be used. Read by itself: the rest of it may be invalid."""
-    return request.input.get("capacity") == "Usable"
-
-
 def asks_for(request: Request, key: str) -> bool:
-    """Tell whether a collection is to be looked at."""
+    """Tell whether a collection is to be looked at. The rest of the input may be invalid."""
+    usable = request.input.get("capacity") == "Usable"
     if key == TAINT_RULES:
         release = text_at(request.composite, "spec", "celVersion")
-        return observes_capacity(request) and release == TAINT_RULES_SINCE
+        return usable and release == TAINT_RULES_SINCE
     if key == CLAIMS:
-        return observes_capacity(request) and request.input.get("tenants") == "Charge"
-    return observes_drift(request) or observes_capacity(request)
+        return usable and request.input.get("tenants") == "Charge"
+    return observes_drift(request) or usable
 
 
 def members(request: Request) -> tuple[Requirement, ...]:

@@ -86,7 +86,7 @@ class SeenNode(NamedTuple):
 
 
 def _taints(stated: object) -> tuple[Taint, ...]:
-    return read_taints(mappings(stated.plain() if isinstance(stated, Packed) else stated))
+    return read_taints(stated.plain() if isinstance(stated, Packed) else stated)
 
 
 MAX_TAINT_KEY = 8_192
@@ -208,7 +208,7 @@ def usable_nodes(
 
     `classes`: the device entries of each class, by its name. `replicas`: those on the cluster, where known.
     """
-    if not names.observes_capacity(request):
+    if request.input.get("capacity") != "Usable":
         return None
     doubt = _doubt(request, names.NODES) or _doubt(request, names.SLICES)
     if doubt is not None:
@@ -430,8 +430,8 @@ def _tainted(
             continue  # A device that is not seen may be without the taint.
         wanted, kinds = drift.kind_wanted(entry), of_kinds.get(driver, {})
         shared = [taints for kind, taints in kinds.items() if drift.kinds_fit(wanted, kind)]
-        common = set.intersection(*shared) - set(drift.taints_of(entry)) if shared else set()
-        stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(drift.taints_of(entry))])
+        common = set.intersection(*shared) - set(read_taints(entry.get("taints"))) if shared else set()
+        stated = tuple(sorted(common, key=str)[: MAX_DEVICE_TAINTS - len(read_taints(entry.get("taints")))])
         if stated:
             tainted.append((string(entry.get("name")), stated))
     return tuple(tainted)
@@ -469,12 +469,12 @@ def _device_fault(entries: Sequence[JsonObject], elsewhere: frozenset[str], has:
             return f"has no ResourceSlice of {driver}"
         kinds, of_driver = has.by_driver[driver], [one for one in claimed if one.get("driver") == driver]
         devices = [device for device, _ in kinds]
-        anywhere = {taint for entry in of_driver for taint in drift.taints_of(entry)}
+        anywhere = {taint for entry in of_driver for taint in read_taints(entry.get("taints"))}
         able = sum(of_kind for device, of_kind in kinds if not device.unexpected(anywhere))
         if able < wanted[driver]:
             return _short(driver, able, wanted[driver], drift.first_taint(devices, anywhere))
         for entry in of_driver:
-            count, expected = number(entry.get("count"), 1), drift.taints_of(entry)
+            count, expected = number(entry.get("count"), 1), read_taints(entry.get("taints"))
             fitting = sum(
                 of_kind
                 for device, of_kind in kinds

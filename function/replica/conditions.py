@@ -27,7 +27,7 @@ from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, failing, unschedulable
 from function.replica.kserve import waits_for
-from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot, diagnoses_pods
+from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot
 from function.replica.state import FAILED_CREATE, EngineState, all_of
 from function.transitions import MISSING, Before, conditions_before, transitions, unmet
 
@@ -126,7 +126,7 @@ def _vouched(before: dict[str, Any]) -> dict[str, Any]:
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if diagnoses_pods(request) else ()))
+    return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if request.input.get("diagnose") == "Pods" else ()))
 
 
 def conditions(
@@ -151,7 +151,7 @@ def conditions(
         # The workloads are those of the spec before: what all of their copies run is not what is wanted.
         updated = unmet(UPDATED, "Updating", snapshot.message)
     composed = (_accepted(snapshot, observed, states), ready, updated)
-    if not diagnoses_pods(request):
+    if request.input.get("diagnose") != "Pods":
         return composed
     # Pods are observed while a workload is not available: an available one has all of its.
     scheduled = Condition(SCHEDULED, status=True, reason="Scheduled")

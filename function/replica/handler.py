@@ -21,7 +21,7 @@ from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything, let_go, observed_pods
 from function.replica.conditions import READY, condition_types, conditions, results, status
-from function.replica.snapshot import NameTaken, declared, diagnoses_pods, read_observed, read_snapshot
+from function.replica.snapshot import NameTaken, declared, read_observed, read_snapshot
 from function.transitions import circuit_open
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
@@ -63,7 +63,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     else:
         composition = compose(request, snapshot)
         ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
-    pods = observed_pods(request, reuse) if diagnoses_pods(request) else []
+    pods = observed_pods(request, reuse) if request.input.get("diagnose") == "Pods" else []
     try:
         composite = request.composite.project(STATUS)
     except Unreadable:

@@ -387,9 +387,9 @@ class _Served:
             updated=min(updated, copies),
             total=total,
             up_to_date=0 < updated == total and not state.is_updating(workload),
-            stalled=refused or (state.stalled(workload) if runs else ""),
+            stalled=refused or (state.said(workload, *state.TIMED_OUT) if runs else ""),
             fault=refused or state.fault_of(workload, is_unknown=shown and not runs),
-            refused=state.pods_refused(workload),
+            refused=state.said(workload, *state.PODS_REFUSED),
         )
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from function.api import names
-from function.api.names import DIGEST_LENGTH, NAME_LENGTH, child_name, dns_1035_name, is_dns_1035
+from function.api.names import DIGEST_LENGTH, DNS_1035, NAME_LENGTH, child_name, dns_1035_name
 from function.api.workload import ROLES
 from function.fail_static import base_of
 
@@ -116,7 +116,7 @@ def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
     """Return the longer name that v0.3 gave a LeaderWorkerSet, "" where its pods could not be created."""
     name = child_name(replica, engine)
     longest = NAME_LENGTH - REVISION_LENGTH - len(str(copies - 1))
-    return name if len(name) <= longest and is_dns_1035(name) else ""
+    return name if len(name) <= longest and DNS_1035.fullmatch(name) else ""
 
 
 def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
@@ -131,7 +131,7 @@ def group_name(replica: str, engine: str, digest: str) -> str:
 
 def service_name(replica: str) -> str:
     """Name of the LLMInferenceService. What its controller makes of it has the name with a suffix."""
-    is_valid = len(replica) <= SERVICE_LENGTH and is_dns_1035(replica)
+    is_valid = len(replica) <= SERVICE_LENGTH and DNS_1035.fullmatch(replica)
     return replica if is_valid else _mended(replica, limit=SERVICE_LENGTH)
 
 
@@ -147,21 +147,16 @@ def joined_name(replica: str, what: str) -> str:
 def picker_service_name(replica: str) -> str:
     """Name of the endpoint picker's Service."""
     name = joined_name(replica, PICKER)
-    if is_dns_1035(name):
+    if DNS_1035.fullmatch(name):
         return name
     # What `m-` does not mend has a dot, which costs a digest: v0.3 had no such Service that worked.
     prefixed = f"m-{name}"
-    return prefixed if is_dns_1035(prefixed) else _mended(name)
+    return prefixed if DNS_1035.fullmatch(prefixed) else _mended(name)
 
 
 def serving_label(replica: str) -> str:
     """Value of the label that the pool selects pods by."""
     return replica if len(replica) <= NAME_LENGTH else child_name(replica)
-
-
-def secret_name(replica: str, secret: str) -> str:
-    """Name of a mirrored Secret: one for each replica, so that none loses it when another leaves."""
-    return part_name(replica, "secret", secret)
 
 
 def cache_claim_name(namespace: str, cache: str) -> str:
@@ -172,7 +167,7 @@ def cache_claim_name(namespace: str, cache: str) -> str:
 def part_name(*parts: str) -> str:
     """Name of something of a replica, from all that tells it apart. Mended where a cut ends in a dot."""
     name = child_name(*parts)
-    return name if names.is_dns_subdomain(name) else _mended(*parts)
+    return name if names.DNS_SUBDOMAIN.fullmatch(name) else _mended(*parts)
 
 
 def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:

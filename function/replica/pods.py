@@ -198,7 +198,7 @@ def volumes_of(snapshot: ReplicaSnapshot, member: WorkloadMember) -> list[dict[s
     for volume in member.template.spec.volumes:
         secret = volume.get("secret")
         if snapshot.config.secrets == "Mirror" and isinstance(secret, dict):
-            mirrored = names.secret_name(snapshot.replica.name, str(secret.get("secretName", "")))
+            mirrored = names.part_name(snapshot.replica.name, names.SECRET, str(secret.get("secretName", "")))
             volume = {**volume, "secret": {**secret, "secretName": mirrored}}  # noqa: PLW2901 - the same one
         volumes.append(volume)
     return volumes
@@ -230,7 +230,7 @@ def _pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str
     """Return the Secrets that a member's images are pulled with, by the names that they have there."""
     secrets = [secret.name for secret in member.template.spec.image_pull_secrets]
     if snapshot.config.secrets == "Mirror":
-        secrets = [names.secret_name(snapshot.replica.name, secret) for secret in secrets]
+        secrets = [names.part_name(snapshot.replica.name, names.SECRET, secret) for secret in secrets]
     return {"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}
 
 
@@ -266,7 +266,7 @@ def environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) 
         origin = mapping(variable.get("valueFrom"))
         reference = origin.get("secretKeyRef")
         if snapshot.config.secrets == "Mirror" and isinstance(reference, dict):
-            mirrored = names.secret_name(snapshot.replica.name, str(reference.get("name", "")))
+            mirrored = names.part_name(snapshot.replica.name, names.SECRET, str(reference.get("name", "")))
             secret = {**origin, "secretKeyRef": {**reference, "name": mirrored}}
             env.append({**variable, "valueFrom": secret})
         else:

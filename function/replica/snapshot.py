@@ -33,7 +33,7 @@ from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
 from function.api.inputs import WorkloadConfig, invalid_input
 from function.api.model import KSERVE, KSERVE_V1ALPHA2, STANDARD, condition_of, mapping, mappings, plain_of
-from function.api.names import API_VERSION, BASE_LENGTH, NamespacedName, is_dns_label, is_dns_subdomain
+from function.api.names import API_VERSION, BASE_LENGTH, DNS_LABEL, DNS_SUBDOMAIN, NamespacedName
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.text import one_line
 from function.api.workload import Workload, read_workload
@@ -64,11 +64,6 @@ _OF_STACK = {
 """Objects that are composed on one stack and on no other."""
 
 
-def diagnoses_pods(request: Request) -> bool:
-    """Tell whether the input asks for the pods. Read by itself: the rest of the input may be invalid."""
-    return request.input.get("diagnose") == "Pods"
-
-
 def declared(request: Request) -> tuple[Requirement, ...]:
     """Declare what this request needs, whatever was delivered.
 
@@ -92,7 +87,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
             )
         )
     requirements += required_namesakes(request)
-    if diagnoses_pods(request):
+    if request.input.get("diagnose") == "Pods":
         for key in sorted(request.observed):
             document = request.observed[key]
             name = text_at(document, "metadata", "name")
@@ -364,7 +359,11 @@ def required_namesakes(request: Request) -> list[Requirement]:
         return [*requirements, Requirement(CACHES, API_VERSION, "ModelCache")]
     dashes = (at for at, character in enumerate(whole) if character == "-")
     spellings = [(whole[:at], whole[at + 1 :]) for at in dashes]
-    spellings = [(first, rest) for first, rest in spellings if is_dns_label(first) and is_dns_subdomain(rest)]
+    spellings = [
+        (first, rest)
+        for first, rest in spellings
+        if DNS_LABEL.fullmatch(first) and DNS_SUBDOMAIN.fullmatch(rest)
+    ]
     # Its own cache is among them; alone it has no namesake, and nothing is fetched.
     for number, (first, rest) in enumerate(spellings if len(spellings) > 1 else ()):
         name = f"{CACHES}-{number}"

@@ -41,7 +41,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from function.api.model import KSERVE, condition_of, conditions_of, mapping, mappings, number, string
+from function.api.model import KSERVE, condition_of, mapping, mappings, number, string
 from function.api.text import joined
 from function.api.workload import digest_of
 from function.boundary import Plain, frozen
@@ -259,6 +259,15 @@ def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
 
 
 STALLED = "ProgressDeadlineExceeded"
+TIMED_OUT = ("Progressing", "False", STALLED)
+"""Says why a rollout ran out of time."""
+PODS_REFUSED = ("ReplicaFailure", "True", FAILED_CREATE)
+"""Says why no pod can be created for a Deployment: a quota, a webhook.
+
+Nothing else tells of it: a pod that was refused is nowhere to be seen. A LeaderWorkerSet has no such
+condition; there only the events of its StatefulSets do. The same condition tells of pods that cannot go,
+with another reason.
+"""
 
 
 @frozen
@@ -328,9 +337,9 @@ def engine_state(
         total=total,
         up_to_date=0 < updated == total and not is_updating(workload),
         # Without evidence, a rollout that ran out of time may be the one of before.
-        stalled=stalled(workload) if evident else "",
+        stalled=said(workload, *TIMED_OUT) if evident else "",
         fault=joined(fault, COPIES_LATER if replicas_of(manifest) < copies else ""),
-        refused=pods_refused(workload),
+        refused=said(workload, *PODS_REFUSED),
     )
 
 
@@ -424,24 +433,9 @@ def is_updating(workload: ObservedObject) -> bool:
     return updating is True or available is not True
 
 
-def stalled(workload: ObservedObject) -> str:
-    """Return the message of a rollout that ran out of time, "" for none."""
-    return _said(workload, "Progressing", "False", STALLED)
-
-
-def pods_refused(workload: ObservedObject) -> str:
-    """Return why no pod can be created for a Deployment, "" where none was refused: a quota, a webhook.
-
-    Nothing else tells of it: a pod that was refused is nowhere to be seen. A LeaderWorkerSet has no such
-    condition; there only the events of its StatefulSets do. The same condition tells of pods that cannot go,
-    with another reason.
-    """
-    return _said(workload, "ReplicaFailure", "True", FAILED_CREATE)
-
-
-def _said(workload: ObservedObject, kind: str, status: str, reason: str) -> str:
+def said(workload: ObservedObject, kind: str, status: str, reason: str) -> str:
     """Return the message of a condition that says just this, its reason where it has none; "" for none."""
-    for condition in conditions_of(workload.remote_status):
+    for condition in mappings(workload.remote_status.get("conditions")):
         values = (condition.get("type"), condition.get("status"), condition.get("reason"))
         if values == (kind, status, reason):
             return str(condition.get("message") or reason)

@@ -397,7 +397,7 @@ def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
                     referenced.add(name)
     for name in sorted(referenced):
         metadata = {
-            "name": names.secret_name(snapshot.replica.name, name),
+            "name": names.part_name(snapshot.replica.name, names.SECRET, name),
             "namespace": snapshot.remote_namespace,
         }
         manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from function.api.fault import Malformed
 from function.api.inputs import RoutingConfig, invalid_input
 from function.api.model import mapping, mappings, plain_of, string
-from function.api.names import Destination, dns_1035_name, is_dns_1035, read_destination
+from function.api.names import DNS_1035, Destination, dns_1035_name, read_destination
 from function.api.routing import read_endpoint
 from function.boundary import NO_REUSE, Condition, Desired, Plain, Request, Response, Reuse, frozen, text_at
 from function.fail_static import Doubt, as_observed, foreign
@@ -155,7 +155,7 @@ def compose(request: Request, snapshot: EndpointSnapshot) -> dict[str, Desired]:
         # Law C 2: nothing is composed anew, and what is there goes on leading where it led.
         return kept
     metadata = {"namespace": snapshot.namespace}
-    if not is_dns_1035(snapshot.name):
+    if not DNS_1035.fullmatch(snapshot.name):
         # Crossplane would name the Service after the endpoint, which no Service may be called here: a dot, a
         # leading digit. A Service that has such a name keeps it, for a newer API server may allow digits.
         metadata["name"] = snapshot.service or dns_1035_name(snapshot.name, "service")

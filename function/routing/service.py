@@ -23,7 +23,7 @@ from typing import Any
 from function import boundary, gateway_api
 from function.api.fault import Malformed
 from function.api.inputs import ANY_NAMESPACE, RoutingConfig, invalid_input
-from function.api.model import mapping, mappings, plain_of, string
+from function.api.model import condition_of, mapping, mappings, plain_of, string
 from function.api.names import API_VERSION, bracketed
 from function.api.routing import EndpointGroup, ModelEndpoint, read_endpoint, read_service
 from function.api.text import joined, listed, one_line
@@ -301,7 +301,7 @@ def routing_ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     if refusal:
         return unmet(READY, "RouteRejected", refusal)
     gateway = snapshot.config.gateway
-    if not gateway_api.is_accepted(route_status):
+    if not any(condition_of(parent, "Accepted")[0] for parent in mappings(route_status.get("parents"))):
         text = f"Gateway {gateway.namespace}/{gateway.name} has not accepted the route yet"
         return unmet(READY, "Configuring", text)
     # A route that is kept leads to backends of an earlier call: those it has, not those of this call, count.

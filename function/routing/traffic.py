@@ -24,7 +24,7 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 from function.api.model import mapping, mappings
-from function.api.names import api_root, is_dns_label, read_destination
+from function.api.names import DNS_LABEL, api_root, read_destination
 from function.api.routing import MAX_WEIGHT, EndpointGroup, ModelEndpoint
 from function.boundary import Plain, frozen
 from function.gateway_api import MAX_BACKENDS, MAX_REPLACEMENT
@@ -118,7 +118,7 @@ def _backend(endpoint: ModelEndpoint, route: Mapping[str, Plain] | None) -> Back
     handler keeps the Service as well, so requests go on as they did.
     """
     service, url, rewrite = endpoint.backend, endpoint.spec.url, endpoint.spec.rewrite_path
-    if not is_dns_label(service):
+    if not DNS_LABEL.fullmatch(service):
         return None
     try:
         family, address, port = read_destination(url)

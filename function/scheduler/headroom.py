@@ -190,7 +190,7 @@ def guarantees(decision: Decision) -> Iterator[Guarantee]:
     ledger, shares = decision.ledger, decision.shares
     if shares is None or ledger.quotas is None:
         return
-    for quota in ledger.quotas.guarantees_of(decision.inputs.deployment.namespace):
+    for quota in ledger.quotas.team(decision.inputs.deployment.namespace).guarantees:
         others: dict[str, Counter[str]] = defaultdict(Counter)
         for cluster in ledger.holding_clusters:
             for replica in ledger.living(cluster):

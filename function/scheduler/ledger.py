@@ -365,7 +365,8 @@ class Ledger:
         The rejections of one more replica of that namespace rest on no more.
         """
         usage = self.quotas
-        held = [] if usage is None else [(one, usage.held[one.name]) for one in usage.of_namespace(namespace)]
+        quotas = () if usage is None else usage.team(namespace).quotas
+        held = [] if usage is None else [(quota, usage.held[quota.name]) for quota in quotas]
         return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging

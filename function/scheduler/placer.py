@@ -84,9 +84,7 @@ class Placer:
         self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
         self._elsewhere = [at for at, score in enumerate(self._scores) if score.elsewhere]
         local = not self._elsewhere and not any(gate.elsewhere for gate in self._counting)
-        self._quotas = (
-            ledger.quotas if ledger.quotas and ledger.quotas.of_namespace(self._namespace) else None
-        )
+        self._quotas = ledger.quotas if ledger.quotas and ledger.quotas.team(self._namespace).quotas else None
         self._able: dict[tuple[str, frozenset[str]], list[ModelReplica]] = {}
         self._memo = PlacementMemo(ledger, self._quotas, local=local)
         shared = inputs.deployment.memos.get(EasySearches)
@@ -273,7 +271,7 @@ class Placer:
     def _claim(self) -> Preemptor | None:
         """The right of a new replica to make others give way; None where it has none."""
         priority, deployment = self._inputs.priority, self._inputs.deployment
-        guarantees = self._quotas.guarantees_of(self._namespace) if self._quotas else ()
+        guarantees = self._quotas.team(self._namespace).guarantees if self._quotas else ()
         if not (priority.preempts or guarantees):
             return None
         team = frozenset(quota.name for quota in guarantees)

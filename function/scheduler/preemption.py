@@ -163,13 +163,13 @@ def shares_of(
     for cluster in ledger.holding_clusters:
         says = cluster in usage.clusters and bool(usage.clusters[cluster].pools)
         for replica in ledger.living(cluster):
-            guarantees = usage.guarantees_of(replica.namespace)
+            guarantees = usage.team(replica.namespace).guarantees
             if guarantees and not says:
                 doubted.update(quota.name for quota in guarantees)
             if guarantees:
                 value = values.get((replica.namespace, replica.name), replica.notes and replica.notes.value)
                 ranked.append(((value is not None, -(value or 0), seniority(replica)), cluster, replica))
-    if any(quota.name in doubted for quota in usage.guarantees_of(namespace)):
+    if any(quota.name in doubted for quota in usage.team(namespace).guarantees):
         return None
     shares = {}
     for _, cluster, replica in sorted(ranked, key=itemgetter(0)):

@@ -107,7 +107,7 @@ class _Part(NamedTuple):
     guaranteed: list[_Scope]
 
 
-class _Team(NamedTuple):
+class Team(NamedTuple):
     """The quotas that count a namespace, and those that guarantee it a part."""
 
     quotas: list[Quota]
@@ -135,7 +135,7 @@ class QuotaUsage:
             same_scope.setdefault(key, []).append(quota)
         self._first = {quota.name: quotas[0].name for quotas in same_scope.values() for quota in quotas}
         self._namespaces = {quotas[0].name: key[0] for key, quotas in same_scope.items()}
-        self._teams: dict[str, _Team] = {}
+        self._teams: dict[str, Team] = {}
         self._scopes = {
             quotas[0].name: _Scope.of(quotas, money=key[-1]) for key, quotas in same_scope.items()
         }
@@ -164,15 +164,7 @@ class QuotaUsage:
         other._living = [] if empty else [*self._living]
         return other
 
-    def of_namespace(self, namespace: str) -> Sequence[Quota]:
-        """The quotas that a namespace is under."""
-        return self._team(namespace).quotas
-
-    def guarantees_of(self, namespace: str) -> Sequence[Quota]:
-        """The quotas that guarantee something to a namespace."""
-        return self._team(namespace).guarantees
-
-    def _team(self, namespace: str) -> _Team:
+    def team(self, namespace: str) -> Team:
         """Look up once what a namespace is under."""
         team = self._teams.get(namespace)
         if team is None:
@@ -180,12 +172,12 @@ class QuotaUsage:
             quotas = [quota for quota in self._quotas if self._first[quota.name] in under]
             guarantees = [quota for quota in quotas if quota.guaranteed is not None]
             names = frozenset(quota.name for quota in guarantees)
-            team = self._teams[namespace] = _Team(quotas, guarantees, names)
+            team = self._teams[namespace] = Team(quotas, guarantees, names)
         return team
 
     def count(self, replica: ModelReplica, cluster: str, sign: int = 1) -> None:
         """Count what an existing replica holds, or no longer."""
-        if self.of_namespace(replica.namespace):
+        if self.team(replica.namespace).quotas:
             holding = QuotaHolding(replica.nodes, devices_of(replica))
             self.add(replica.namespace, cluster, holding, sign, living=_living(replica))
 
@@ -193,7 +185,7 @@ class QuotaUsage:
         """Count what existing replicas hold, those on the same pools at once; each comes with its cluster."""
         together: dict[tuple[str, str, frozenset[str], int | None], list[ModelReplica]] = {}
         for cluster, replica in replicas:
-            if self.of_namespace(replica.namespace):
+            if self.team(replica.namespace).quotas:
                 key = (replica.namespace, cluster, _pools(replica.nodes), _living(replica))
                 together.setdefault(key, []).append(replica)
         for (namespace, cluster, _, living), held in together.items():
@@ -241,7 +233,7 @@ class QuotaUsage:
                 covered, held = True, sums[scope.name]
                 for unit, limit in () if borrowed else scope.guaranteed:
                     borrowed = borrowed or held[unit] + (amounts[unit] or 0) > limit
-        return GuaranteeShare(self._team(namespace).names, borrowed) if covered else None
+        return GuaranteeShare(self.team(namespace).names, borrowed) if covered else None
 
     def living(self, quota: Quota, above: int | None = None) -> Counter[str]:
         """Return how much of what is guaranteed is held by what stays, of classes of a value and above."""
@@ -283,7 +275,7 @@ class QuotaUsage:
                         needed[scope.name] = amounts
                     elif needs > self._largest.get((scope.name, unit), -1):
                         self._largest[scope.name, unit] = needs
-        for quota in self.of_namespace(namespace) if needed else ():
+        for quota in self.team(namespace).quotas if needed else ():
             amounts = needed.get(self._first[quota.name], {})
             for unit, at_most in _tightest([quota.at_most]) if amounts else ():
                 needs, held = amounts[unit], self.held[quota.name]
@@ -313,13 +305,13 @@ class QuotaUsage:
         self, namespace: str, cluster: str, holding: QuotaHolding
     ) -> Iterator[tuple[dict[str, int | None], _Part]]:
         """Yield how much a holding counts for, by unit, with the part that it is."""
-        if not self.of_namespace(namespace):
+        if not self.team(namespace).quotas:
             return
         pools = _pools(holding.nodes)
         key = (namespace, cluster, pools)
         if key not in self._split:
             by_pools: dict[frozenset[str], list[_Scope]] = {}
-            for name in dict.fromkeys(self._first[quota.name] for quota in self.of_namespace(namespace)):
+            for name in dict.fromkeys(self._first[quota.name] for quota in self.team(namespace).quotas):
                 scope = self._scopes[name]
                 covered = self.pools(scope.first, cluster) & pools if cluster in self.clusters else pools
                 by_pools.setdefault(covered, []).append(scope)

@@ -18,11 +18,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, SchedulerConfig
 from function.api.deployment import PlacementPolicy
-from function.api.model import conditions_of, mapping, mappings, number
+from function.api.model import mapping, mappings, number
 from function.api.names import Identity
 from function.api.ownership import OwnReplica
 from function.api.priority import Priority
@@ -103,7 +103,9 @@ def _report(own_replica: OwnReplica) -> PodReport:
         return PodReport()
     status = mapping(plain.get("status"))
     generation = mapping(plain.get("metadata")).get("generation")
-    ready = (condition for condition in conditions_of(status) if condition.get("type") == "Ready")
+    ready = (
+        condition for condition in mappings(status.get("conditions")) if condition.get("type") == "Ready"
+    )
     observed = next(ready, {}).get("observedGeneration")
     if isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation:
         return PodReport(runs_its_template=False)  # It is about the spec of before, and so are its counts.
@@ -274,6 +276,8 @@ class UnreadableCluster:
 
     name: str
     fault: str
+    shared: ClassVar[tuple[()]] = ()
+    """It shares no device list with a cluster that can be read."""
 
 
 @frozen
@@ -462,7 +466,7 @@ def unready_since(own_replica: OwnReplica) -> int | None:
         return None
     readings = [
         condition.get("lastTransitionTime")
-        for condition in conditions_of(mapping(plain.get("status")))
+        for condition in mappings(mapping(plain, "status").get("conditions"))
         if condition.get("type") == "Ready"
     ]
     created = mapping(plain.get("metadata")).get("creationTimestamp")

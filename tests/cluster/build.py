@@ -113,7 +113,7 @@ class Case:
             PlainDocument(self.cluster),
             {key: PlainDocument(content) for key, content in self.observed.items()},
             {name: tuple(map(PlainDocument, items)) for name, items in self.required.items()},
-            self.input,
+            self.input or {},
             self.desired,
             self.desired_status,
         )
@@ -137,7 +137,7 @@ class Case:
             self.undelivered,
             self.replicas,
             observed,
-            self.input,
+            self.input or {},
             self.desired,
             self.desired_status,
         )

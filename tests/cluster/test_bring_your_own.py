@@ -46,7 +46,7 @@ def running(cluster: Plain, **more: Any) -> Plain:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_class_is_one_of_the_catalogue(name: str) -> None:
-    response = clusters.run_class(Request(PlainDocument(CLASSES[name]), {}, {}, None))
+    response = clusters.run_class(Request(PlainDocument(CLASSES[name]), {}, {}))
     assert all(condition.status for condition in response.conditions)
 
 

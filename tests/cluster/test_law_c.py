@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api.model import mapping
-from function.api.names import is_dns_subdomain
+from function.api.names import DNS_SUBDOMAIN
 from function.boundary import PlainDocument
 from function.cluster import handler, names
 from function.fail_static import base_of
@@ -251,7 +251,7 @@ def test_a_class_of_another_name_is_no_delivery() -> None:
 )
 def test_what_is_named_after_a_cluster_has_a_name_that_kubernetes_takes(name: str) -> None:
     made = (names.provider_config_name(name), names.provider_config_name(name, "serving-stack"))
-    assert all(is_dns_subdomain(one) and len(one) <= 63 for one in made), made
+    assert all(DNS_SUBDOMAIN.fullmatch(one) and len(one) <= 63 for one in made), made
 
 
 @pytest.mark.parametrize("doubt", [{"stack": 7}, {"publish": "Attributes", "x": 1}])

@@ -508,7 +508,7 @@ def test_nodes_that_are_not_there_yet_are_told_from_those_that_are(
 
 def test_nothing_is_looked_at_or_published_unless_asked_for() -> None:
     request = Look(nodes=[seen(node("a"))]).request()
-    response = handler.run(Request(request.composite, {}, request.required, None, frozenset(), {}))
+    response = handler.run(Request(request.composite, {}, request.required, {}, frozenset(), {}))
     assert not {NODES, SLICES} & set(response.desired)
     assert usable(response) is None
     assert "CapacityUsable" not in {row.type for row in response.conditions}

@@ -380,7 +380,7 @@ def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, ho
     """A pool that states no price costs nothing where something stands on it already."""
     limits = {"nodes": 1, "devices": 8, "replicas": 1, "centsPerHour": 9}
     usage = usage_of(quota(cel='node.name == "p0"', **limits) | {"guaranteed": limits})
-    (limit,) = usage.of_namespace(NAMESPACE)
+    (limit,) = usage.team(NAMESPACE).quotas
     assert usage.amounts(limit, "a", held) == (amounts(1) if holds else {}), reason
     before = usage.copy()
     usage.count(held, "a")
@@ -400,7 +400,7 @@ def test_what_an_existing_replica_counts_for(reason: str, held: ModelReplica, ho
 
 def test_what_stands_on_a_cluster_that_is_not_known_counts_without_its_price() -> None:
     usage = usage_of(quota(nodes=1))
-    (limit,) = usage.of_namespace(NAMESPACE)
+    (limit,) = usage.team(NAMESPACE).quotas
     assert usage.amounts(limit, "gone", existing()) == amounts(1)
 
 
@@ -415,7 +415,7 @@ def test_what_stays_is_summed_over_classes() -> None:
     usage = usage_of(quota(nodes=9) | {"guaranteed": {"nodes": 9}})
     for held in (existing(), existing(noted=True), existing(noted=True), existing(deleting=True)):
         usage.count(held, "a")
-    (limit,) = usage.of_namespace(NAMESPACE)
+    (limit,) = usage.team(NAMESPACE).quotas
     assert (usage.living(limit), usage.living(limit, 10)) == (Counter(nodes=3), Counter(nodes=3))
 
 
@@ -605,5 +605,5 @@ def test_an_expression_that_costs_too_much_covers_every_pool() -> None:
     """Its part of a call's units shrinks as the fleet grows, and that must not lift a limit."""
     dear = 'lists.range(400).all(x, lists.range(400).all(y, x + y >= -1)) && node.name == "p0"'
     usage = usage_of(quota("dear", cel=dear, nodes=0), quota("cheap", cel='node.name == "p0"', nodes=0))
-    pools = {limit.name: usage.pools(limit, "a") for limit in usage.of_namespace(NAMESPACE)}
+    pools = {limit.name: usage.pools(limit, "a") for limit in usage.team(NAMESPACE).quotas}
     assert pools == {"dear": {"p0", "p1"}, "cheap": {"p0"}}

@@ -72,7 +72,7 @@ def test_every_secret_that_any_member_refers_to_is_mirrored_once() -> None:
     assert on == {PROVIDER_CONFIG}
     for key in mirrors:
         manifest = answer.desired[key]["spec"]["forProvider"]["manifest"]
-        name = names.secret_name(REPLICA, key.removeprefix("secret-"))
+        name = names.part_name(REPLICA, names.SECRET, key.removeprefix("secret-"))
         metadata = {"name": name, "namespace": "default"}
         assert manifest == {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 

@@ -214,7 +214,7 @@ class Burst:
             PlainDocument(model.plain),
             {key: PlainDocument(frozen(replica)) for key, replica in self.observed_of(model).items()},
             {name: tuple(PlainDocument(item) for item in items) for name, items in documents.items()},
-            self.input or None,
+            self.input,
         )
 
     def _application(self, model: Model, request: Request) -> Callable[[], None]:

@@ -155,7 +155,7 @@ class Race:
                 PlainDocument(deployment),
                 {key: PlainDocument(frozen(manifest)) for key, manifest in observed.items()},
                 {key: tuple(PlainDocument(item) for item in items) for key, items in required.items()},
-                self.input or None,
+                self.input,
             )
         )
         self.answers[name] = answer

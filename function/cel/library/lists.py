@@ -137,11 +137,6 @@ def contains_all(one: list[Value], two: list[Value]) -> bool:
     return all(contains(value, one) for value in two)
 
 
-def equivalent(one: list[Value], two: list[Value]) -> bool:
-    """Tell whether each holds all of the other."""
-    return contains_all(one, two) and contains_all(two, one)
-
-
 def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
     """Cost of comparing each element with each.
 
@@ -161,7 +156,11 @@ def crossed_twice(_result: Value, one: list[Value], two: list[Value]) -> int:
 
 SETS = (
     function("sets.contains", "list<A>, list<A> -> bool", contains_all, cost=crossed),
-    function("sets.equivalent", "list<A>, list<A> -> bool", equivalent, cost=crossed_twice),
+    function(
+        *("sets.equivalent", "list<A>, list<A> -> bool"),
+        lambda one, two: contains_all(one, two) and contains_all(two, one),
+        cost=crossed_twice,
+    ),
     function(
         *("sets.intersects", "list<A>, list<A> -> bool"),
         lambda one, two: any(contains(value, two) for value in one),

@@ -88,11 +88,6 @@ def _reads_bytes(pattern: str) -> bool:
     return False
 
 
-def matches(text: str, pattern: str) -> bool:
-    """Tell whether the pattern matches anywhere in the text."""
-    return compiled(pattern).search(text) is not None
-
-
 def find(text: str, pattern: str) -> str:
     """Return the first match, or nothing."""
     match = compiled(pattern).search(text)
@@ -118,7 +113,11 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 REGEX = (
-    *both("matches", "string, string -> bool", matches, cost=cost.regex),
+    *both(
+        *("matches", "string, string -> bool"),
+        lambda text, pattern: compiled(pattern).search(text) is not None,
+        cost=cost.regex,
+    ),
     method("find", "string, string -> string", find, cost=cost.regex),
     method("findAll", "string, string -> list<string>", find_all, cost=cost.matches),
     method("findAll", "string, string, int -> list<string>", find_all, cost=cost.matches),

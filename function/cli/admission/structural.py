@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
-from function.api.names import is_dns_label, is_dns_subdomain
+from function.api.names import DNS_LABEL, DNS_SUBDOMAIN
 from function.api.text import STRIPPED
 from function.boundary import frozen
 from function.cel.checker.state import Environment, VariableField
@@ -40,7 +40,7 @@ from function.cli.admission import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Fin
 from function.cli.bad_input import closest, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from function.boundary import JsonObject
 
@@ -485,20 +485,20 @@ def check_metadata(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator
                 # A text under a name that no field is like was most often meant as a label.
                 hint = f"did you mean labels: {{{key}: {value}}}?"
             yield Finding(("metadata", key), "unknown field", hint=hint, code=UNKNOWN_FIELD)
-    yield from _name(metadata.get("name"), ("metadata", "name"), is_dns_subdomain, SUBDOMAIN_TEXT)
+    yield from _name(metadata.get("name"), ("metadata", "name"), DNS_SUBDOMAIN, SUBDOMAIN_TEXT)
     namespace, path = metadata.get("namespace"), ("metadata", "namespace")
     if namespaced or namespace in (None, ""):
-        yield from _name(namespace, path, is_dns_label, LABEL_TEXT)
+        yield from _name(namespace, path, DNS_LABEL, LABEL_TEXT)
     else:
         yield Finding(path, "the kind is cluster-scoped, it has no namespace", shown(namespace))
     yield from _labels(metadata.get("labels"))
     yield from _strings(metadata.get("annotations"), ("metadata", "annotations"))
 
 
-def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: str) -> Iterator[Finding]:
+def _name(value: Any, path: FieldPath, form: re.Pattern[str], text: str) -> Iterator[Finding]:
     """Findings on a name or a namespace: its type, its length and its letters.
 
-    `is_valid` is the rule that holds for it, and `text` says that rule in words.
+    `form` is the rule that holds for it, and `text` says that rule in words.
     """
     if value is None:
         return
@@ -506,9 +506,9 @@ def _name(value: Any, path: FieldPath, is_valid: Callable[[str], bool], text: st
         yield Finding(path, "expected a string", shown(value))
     elif len(value) > LONGEST_NAME:
         yield Finding(path, f"must have at most {LONGEST_NAME} characters", shown(value))
-    elif value and not is_valid(value):
+    elif value and not form.fullmatch(value):
         mended = _NOT_IN_NAMES.sub("-", value.lower()).strip("-.")
-        hint = f"did you mean {mended}?" if is_valid(mended) else ""
+        hint = f"did you mean {mended}?" if form.fullmatch(mended) else ""
         yield Finding(path, text, shown(value), hint)
 
 
@@ -531,7 +531,7 @@ def _strings(value: Any, path: FieldPath) -> Iterator[Finding]:
 def _is_label_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     is_name = 0 < len(name) <= LONGEST_KEY and _VALUE.fullmatch(name) is not None
-    return is_name and not (slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix)))
+    return is_name and not (slash and not (len(prefix) <= LONGEST_PREFIX and DNS_SUBDOMAIN.fullmatch(prefix)))
 
 
 def _labels(labels: Any) -> Iterator[Finding]:

@@ -9,7 +9,6 @@ printed. Taints that all nodes of a pool have become its tolerations, but those 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +20,7 @@ from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.live import NODES, ControlPlane, Target, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
-from function.cli.text import as_yaml, complain, listed, note
+from function.cli.text import as_yaml, complain, listed, note, slug
 from function.cli.worlds.derive import slices_of
 from function.cli.worlds.inputs import read_manifests
 from function.cluster.classes import NothingPublished, describe
@@ -151,7 +150,7 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
         grouped[value, kind].append(node)
     pools = []
     for number, ((value, kind), members) in enumerate(sorted(grouped.items()), 1):
-        pool = _name(value) if label else "pool" if len(grouped) == 1 else f"pool-{number}"
+        pool = slug(value, "pool") if label else "pool" if len(grouped) == 1 else f"pool-{number}"
         selector = {label: value} if label else {POOL: pool}
         pools.append(NodeGroup(pool, tuple(members), selector, _tolerations(members, contents), kind))
     return pools
@@ -166,15 +165,10 @@ def _telling(devices: Mapping[str, str], labels: Mapping[str, JsonObject]) -> st
         kinds: dict[object, set[str]] = defaultdict(set)
         for node, kind in devices.items():
             kinds[labels.get(node, {}).get(label)].add(kind)
-        names = {_name(str(value)) for value in kinds}
+        names = {slug(str(value), "pool") for value in kinds}
         if None not in kinds and len(names) == len(kinds) and all(len(of) == 1 for of in kinds.values()):
             return label
     return ""
-
-
-def _name(value: str) -> str:
-    """A value of a label as the name of a pool."""
-    return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-") or "pool"
 
 
 def _tolerations(members: Sequence[str], contents: Mapping[str, JsonObject]) -> list[JsonObject]:

@@ -20,7 +20,7 @@ import click
 
 from function import wire
 from function.api.adapter import PLACEMENT_KIND
-from function.api.model import conditions_of, mapping, mappings, string
+from function.api.model import mapping, mappings, string
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.live import EVENTS
@@ -189,7 +189,7 @@ def _of_object(plain: JsonObject) -> Iterator[Moment]:
     for field, text in (("creationTimestamp", "created"), ("deletionTimestamp", "deletion asked for")):
         if at := _time(metadata.get(field)):
             yield Moment(at, "Object", title, f"{text}{on}")
-    for condition in conditions_of(mapping(plain.get("status"))):
+    for condition in mappings(mapping(plain, "status").get("conditions")):
         if at := _time(condition.get("lastTransitionTime")):
             words = (string(condition.get(key)) for key in ("status", "reason", "message"))
             text = f"{string(condition.get('type'))}: {': '.join(filter(None, words))}"

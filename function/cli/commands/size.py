@@ -23,7 +23,19 @@ from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.sizing import manifest, models
 from function.cli.sizing.manifest import Drivers, PoolFit, SizedFleet, selector
 from function.cli.sizing.memory import BYTES, GIB, SUPPORTED_KINDS, TENSOR, Load, Need, needs, weights_total
-from function.cli.text import Screen, answered, as_yaml, console, emit, escape, listed, note, printable, track
+from function.cli.text import (
+    Screen,
+    answered,
+    as_yaml,
+    console,
+    emit,
+    escape,
+    listed,
+    note,
+    printable,
+    slug,
+    track,
+)
 from function.cli.worlds.inputs import Source, gather, review
 from function.cli.worlds.world import world_of
 
@@ -351,7 +363,7 @@ def _ask(source: Source) -> NoReturn:
     longest = sized.architecture.context or values["tokens"]
     defaults = {
         "tokens": min(values["tokens"], longest),
-        "name": manifest.object_name(sized.name),
+        "name": slug(sized.name, "model"),
         "namespace": source.namespace or "default",
     }
     is_fleet = files or source.target.context or source.target.kubeconfig

@@ -12,7 +12,6 @@ not fit. It looks at weights alone, so it never warns of what an engine could st
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,7 @@ from function.cel.library.strings import quoted
 from function.cli.bad_input import BadInput
 from function.cli.sizing.memory import GIB, PLAIN, TENSOR, USABLE, Load, Need, Split, need, weights_total
 from function.cli.sizing.models import SizedModel, of_repository
-from function.cli.text import listed
+from function.cli.text import listed, slug
 from function.cli.worlds import advisories
 from function.cli.worlds.manifest import Manifest
 from function.cli.worlds.world import Planned, Presented, World
@@ -43,8 +42,6 @@ PORT = 8000
 CONVERTED = {"fp8": ["--quantization=fp8"], "fp16": ["--dtype=float16"], "bf16": ["--dtype=bfloat16"]}
 """Arguments by which the engine converts weights as it loads them; other types need such weights."""
 CACHE = {"fp8": ["--kv-cache-dtype=fp8"]}
-LONGEST_NAME = 57
-"""Characters of the name: those of a replica come behind it."""
 
 
 @frozen
@@ -72,11 +69,11 @@ def deployment(model: SizedModel, load: Load, need: Need, selector: JsonObject, 
         most = model.architecture.context
         raise BadInput(f"--max-model-len {load.context}: {repository} was made for at most {most} tokens")
     words = _words(model, load, need, repository)
-    member = _Member(need, selector, wish.image, words, object_name(model.name))
+    member = _Member(need, selector, wish.image, words, slug(model.name, "model"))
     return {
         "apiVersion": API_VERSION,
         "kind": "ModelDeployment",
-        "metadata": {"name": wish.name or object_name(model.name), "namespace": wish.namespace},
+        "metadata": {"name": wish.name or slug(model.name, "model"), "namespace": wish.namespace},
         "spec": {
             "replicas": wish.replicas,
             "template": {"spec": {"engines": [{"name": "main", "members": member.members()}]}},
@@ -103,11 +100,6 @@ def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
         *loading,
         "Measure before you rely on it: docs/sizing.md.",
     ]
-
-
-def object_name(name: str) -> str:
-    """The name of the deployment where none is given: lower case, with `-` for what a name cannot hold."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].rstrip("-") or "model"
 
 
 def _words(model: SizedModel, load: Load, need: Need, repository: str) -> list[str]:

@@ -97,11 +97,13 @@ class EngineMember:
         """Split its command line, with the variables put in."""
         stated = (self.container.get(field) for field in ("command", "args"))
         given = [str(word) for words in stated if isinstance(words, list) for word in words]
-
-        def value(match: re.Match[str]) -> str:
-            return self._variables.get(next(filter(None, match.groups())), match[0])
-
-        expanded = (_VARIABLE.sub(value, word.replace("\\\n", " ")) for word in given)
+        expanded = (
+            _VARIABLE.sub(
+                lambda match: self._variables.get(next(filter(None, match.groups())), match[0]),
+                word.replace("\\\n", " "),
+            )
+            for word in given
+        )
         return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
 
     @property

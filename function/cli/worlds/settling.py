@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.adapter import read_base, read_placement
-from function.api.model import conditions_of, mapping, string
+from function.api.model import mapping, mappings, string
 from function.api.replica import parse as parse_replica
 from function.api.text import joined
 from function.boundary import JsonObject, PlainDocument, frozen
@@ -61,7 +61,7 @@ def obstacle(plain: JsonObject) -> str:
         string(entry.get("type")): joined(
             *(string(entry.get(key)) for key in ("type", "reason", "message")), by=": "
         )
-        for entry in conditions_of(mapping(plain.get("status")))
+        for entry in mappings(mapping(plain, "status").get("conditions"))
         if entry.get("status") == "False"
     }
     of_handler = [text for kind, text in refused.items() if kind not in CROSSPLANE]
@@ -199,7 +199,7 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
     """
     metadata, status = mapping(deployment.get("metadata")), mapping(deployment.get("status"))
     wanted = mapping(deployment.get("spec")).get("replicas", 1)
-    listed = conditions_of(status)
+    listed = mappings(status.get("conditions"))
     conditions = {
         str(entry.get("type")): ConditionState(
             *(str(entry.get(key) or "") for key in ("status", "reason", "message"))

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from function.api import Pool
-from function.api.model import conditions_of, mapping, plain_of, string
+from function.api.model import mapping, mappings, plain_of, string
 from function.api.reasons import CONDITION_REASONS
 from function.api.text import LIMIT, QUOTED, counted, joined, listed, one_line
 from function.boundary import Condition, Request, Resolution, Shape, Unreadable
@@ -193,7 +193,7 @@ def _guaranteed(decision: Decision) -> Iterator[str]:
     ours = [shares.get((replica.namespace, replica.name)) for replica in kept]
     borrowed = sum(share is not None and share.borrowed for share in ours)
     if borrowed:
-        names = ", ".join(quota.name for quota in quotas.guarantees_of(inputs.deployment.namespace))
+        names = ", ".join(quota.name for quota in quotas.team(inputs.deployment.namespace).guarantees)
         yield f"{counted(borrowed, 'replica')} borrowed beyond what {names} guarantees, the first to give way"
     for holding in headroom.guarantees(decision) if decision.total < decision.wanted else ():
         yield str(holding)
@@ -340,7 +340,7 @@ def _reports(kept: Kept) -> dict[str, Before]:
     parts = ("status", "reason", "message")
     return {
         string(condition.get("type")): Before(*(string(condition.get(part)) for part in parts))
-        for condition in conditions_of(mapping(plain.get("status")))
+        for condition in mappings(mapping(plain, "status").get("conditions"))
     }
 
 

@@ -27,7 +27,7 @@ from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelRep
 from function.api.names import read_key
 from function.api.ownership import OwnReplica
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Cost, Costs, Document, Part, Request, Resolution, Reuse, frozen, text_at
+from function.boundary import Cost, Costs, Document, Request, Resolution, Reuse, frozen, text_at
 from function.deployment import requirements
 from function.deployment.requirements import CACHE, CLUSTER, CLUSTERS, HOLDERS, named
 from function.deployment.snapshot import charges
@@ -35,11 +35,6 @@ from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.ledger import may_yield
 from function.scheduler.memo import Shared
 from function.scheduler.scheduling_input import Fleet, OthersListed, UnreadableCluster, Unshared
-
-
-def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
-    """The device lists that a cluster shares with others, which are charged once for all."""
-    return read.shared if isinstance(read, InferenceCluster) else ()
 
 
 def _size(read: InferenceCluster | UnreadableCluster) -> int:
@@ -60,12 +55,14 @@ def _equivalent(
 POOL = 1_400
 """Bytes for each pool: as it is declared, as it is published and as the scheduler sees it."""
 COSTS: Costs = {
-    charges.read_cluster: Cost(factor=1.5, fixed=4_000, size=_size, parts=_shared, equivalent=_equivalent),
+    charges.read_cluster: Cost(
+        factor=1.5, fixed=4_000, size=_size, parts=lambda read: read.shared, equivalent=_equivalent
+    ),
     charges.read_charged: Cost(
         factor=1.5,
         fixed=4_000,
         size=lambda read: read.size + _size(read.cluster),
-        parts=lambda read: _shared(read.cluster),
+        parts=lambda read: read.cluster.shared,
         # What a cluster publishes of its charges decides too.
         equivalent=lambda earlier, later: (
             _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)

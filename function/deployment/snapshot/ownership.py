@@ -122,7 +122,9 @@ class Sorting:
             )
             self.others.extend(other for other, _ in rest)
         own_replicas += self.unmatched
-        own_replicas.sort(key=lambda own: (own.cluster, own.identity.index if own.identity else -1, own.key))
+        own_replicas.sort(
+            key=lambda ours: (ours.cluster, ours.identity.index if ours.identity else -1, ours.key)
+        )
         return tuple(own_replicas)
 
 
