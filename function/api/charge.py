@@ -24,6 +24,8 @@ from function.api.replica import ModelReplica, StampedConstraint, StampedEngine,
 
 UNKNOWN = ("",)
 """Selectors that are not published, in the place of a text that gives no answer."""
+STRAY = "replica "
+"""How the key of a replica begins that names no deployment: `namespace/name` comes behind it."""
 DIGEST = 12
 """Hex digits of a holder's digest. A pool has some thousands of holders at most, so none share one."""
 
@@ -167,7 +169,7 @@ class Charged(Model):
     def shares(self) -> tuple[ChargedShare, ...]:
         """Every share, the named ones first."""
         holdings: list[tuple[str, Holding]] = [
-            *((share.deployment or stray(share.replica), share) for share in self.by),
+            *((share.deployment or f"{STRAY}{share.replica}", share) for share in self.by),
             *((key, other) for other in self.others for key in other.digests.split(" ")),
         ]
         return tuple(
@@ -176,16 +178,11 @@ class Charged(Model):
         )
 
 
-def stray(replica: str) -> str:
-    """Return the key of a replica that names no deployment, from `namespace/name`."""
-    return f"replica {replica}"
-
-
 def holder(replica: ModelReplica) -> str:
     """Return the key of who holds what a replica holds."""
     if replica.deployment:
         return f"{replica.namespace}/{replica.deployment}"
-    return stray(f"{replica.namespace}/{replica.name}")
+    return f"{STRAY}{replica.namespace}/{replica.name}"
 
 
 def digest(key: str) -> str:
@@ -200,7 +197,7 @@ def keys(holders: Iterable[str]) -> frozenset[str]:
 
 def shown(key: str) -> tuple[str, str]:
     """Return namespace and deployment under which a holder is charged; a digest has no namespace."""
-    namespace, _, name = key.removeprefix(stray("")).rpartition("/")
+    namespace, _, name = key.removeprefix(STRAY).rpartition("/")
     return namespace, name
 
 

@@ -24,7 +24,7 @@ from function.api.fault import Fault, Malformed, shown, shown_type
 from function.api.model import mapping, refuse_twice
 from function.boundary import JsonObject, frozen
 from function.catalogue import entry
-from function.cluster.drift import PublishedDevice, PublishedSlice, is_individual, read_nodes
+from function.cluster.drift import INDIVIDUAL, PublishedDevice, PublishedSlice, read_nodes
 
 MAX_ATTRIBUTES = 32
 """Of a pool, as the XRD bounds them."""
@@ -161,7 +161,7 @@ def _kind(device: PublishedDevice) -> JsonObject:
     attributes = {
         name.removeprefix(f"{device.driver}/"): value
         for name, value in sorted(device.attributes.items())
-        if not is_individual(name)
+        if name.rpartition("/")[2].lower() not in INDIVIDUAL
     }
     capacity = {
         name.removeprefix(f"{device.driver}/"): {"value": value["value"]}

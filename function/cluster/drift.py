@@ -408,7 +408,7 @@ def _entry(
             domain = f"{device.driver}/"
             declared = {key.removeprefix(domain) for key in mapping(entry.get("attributes"))}
             for key in sorted(attribute.removeprefix(domain) for attribute in device.attributes):
-                if key not in declared and not is_individual(key):
+                if key not in declared and key.rpartition("/")[2].lower() not in INDIVIDUAL:
                     yield Drift(pool, "Undeclared", key)
         if len(fitting) >= count:
             continue  # Enough satisfy it: the others are another entry's, or nobody's.
@@ -505,11 +505,6 @@ INDIVIDUAL = (
     *("ifname", "rdmadevice", "mac", "ipv4", "ipv6", "cpuid", "coreid", "socketid", "cachel3id"),
 )
 """Attributes, bare and in lower case, that tell one device from another of its kind."""
-
-
-def is_individual(attribute: str) -> bool:
-    """Tell if an attribute tells one device from another of its kind, so that no class could claim it."""
-    return attribute.rpartition("/")[2].lower() in INDIVIDUAL
 
 
 def _shown(typed: JsonObject | None) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from function.api import InferenceCluster, ModelReplica
-from function.api.charge import digest, holder, stray
+from function.api.charge import STRAY, digest, holder
 from function.api.declared_cluster import DeclaredCluster, DeclaredPool
 from function.api.inputs import ClusterConfig
 from function.api.model import mapping, mappings, string
@@ -208,7 +208,7 @@ def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonOb
     named = [entry for entry in ordered if rank[entry[0].holder] < NAMED][:NAMED_SHARES]
     by = []
     for share, number in named:
-        unnamed = share.holder.removeprefix(stray(""))
+        unnamed = share.holder.removeprefix(STRAY)
         who = {"deployment": share.holder} if unnamed == share.holder else {"replica": unnamed}
         by.append({**who, **_holding(number, share.held)})
     # Holders that are not named are told by a digest, those that hold the same in one entry: the sum stays

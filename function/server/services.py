@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -190,28 +190,27 @@ async def add_health(server: Any, settings: Settings) -> Any:
         await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
     intake = Intake(0, settings.max_recv_message_size * MEBI, seconds=_CONTROL_SECONDS)
 
-    async def read_request(context: Any) -> Any:
+    def reading(answer: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Read a probe through the intake, so that its bytes count as those of any call."""
-        message = await intake.receive(context)
-        content = b"" if message is None else message.take()
-        if message is not None:
-            message.release()
-        try:
-            return health_pb2.HealthCheckRequest.FromString(content)
-        except DecodeError:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a HealthCheckRequest")
 
-    async def check(_messages: Any, context: Any) -> Any:
-        return await servicer.Check(await read_request(context), context)
+        async def call(_messages: Any, context: Any) -> Any:
+            message = await intake.receive(context)
+            content = b"" if message is None else message.take()
+            if message is not None:
+                message.release()
+            try:
+                probe = health_pb2.HealthCheckRequest.FromString(content)
+            except DecodeError:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a HealthCheckRequest")
+            return await answer(probe, context)
 
-    async def watch(_messages: Any, context: Any) -> None:
-        await servicer.Watch(await read_request(context), context)
+        return call
 
     service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
     written = health_pb2.HealthCheckResponse.SerializeToString
     handlers = {
-        "Check": grpc.stream_unary_rpc_method_handler(check, response_serializer=written),
-        "Watch": grpc.stream_stream_rpc_method_handler(watch, response_serializer=written),
+        "Check": grpc.stream_unary_rpc_method_handler(reading(servicer.Check), response_serializer=written),
+        "Watch": grpc.stream_stream_rpc_method_handler(reading(servicer.Watch), response_serializer=written),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     return servicer

@@ -25,7 +25,6 @@ from function.cli.worlds.world import (
     PlannedAdapter,
     Simulation,
     identity_of,
-    is_deleting,
     replicas_of,
 )
 
@@ -68,7 +67,7 @@ def standing_replicas(
         if manifest.identity in names:
             continue
         owner = mapping(manifest.metadata.get("labels")).get(DEPLOYMENT_LABEL)
-        if f"{manifest.namespace}/{owner}" in titles and not is_deleting(content):
+        if f"{manifest.namespace}/{owner}" in titles and not manifest.metadata.get("deletionTimestamp"):
             content = {**content, "metadata": {**manifest.metadata, "deletionTimestamp": SINCE}}
         replicas.append(content)
     return replicas

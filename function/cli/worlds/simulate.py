@@ -26,7 +26,7 @@ from function.cli.text import track
 from function.cli.worlds.changes import Change, Commands, Delete, Drain, one_after_another
 from function.cli.worlds.derive import arbitrated
 from function.cli.worlds.inputs import FLEET, Origin, taken
-from function.cli.worlds.world import Planned, Simulation, World, identity_of, is_deleting, plan_all
+from function.cli.worlds.world import Planned, Simulation, World, identity_of, plan_all
 from function.deployment.forecast import NO_PRICE, Price
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
     made = [resource for plan in planned for resource in _made(plan)]
     stand: dict[str, list[JsonObject]] = {}
     for kind, objects in (("ModelReplica", world.replicas), ("ModelEndpoint", world.endpoints)):
-        remaining = (changed.get(_key(before), before) for before in objects if not is_deleting(before))
+        remaining = (
+            changed.get(_key(before), before)
+            for before in objects
+            if not mapping(before, "metadata").get("deletionTimestamp")
+        )
         stand[kind] = [now for now in remaining if now is not None]
         stand[kind] += [resource for resource in made if resource["kind"] == kind]
     replicas = stand["ModelReplica"]

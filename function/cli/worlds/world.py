@@ -254,11 +254,6 @@ def identity_of(content: dict[str, Any]) -> tuple[str, str]:
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
-def is_deleting(content: dict[str, Any]) -> bool:
-    """Tell whether an object is being deleted."""
-    return bool(mapping(content, "metadata").get("deletionTimestamp"))
-
-
 class Presented:
     """A world as Crossplane would present it to one deployment after the other.
 
@@ -317,7 +312,7 @@ class Presented:
         observed = {}
         for read, document in self._by_owner.get((owner.namespace, owner.name), ()):
             key = _key(document.content) if owner.owns(read) else None
-            if key is not None and not is_deleting(document.content):
+            if key is not None and not mapping(document.content, "metadata").get("deletionTimestamp"):
                 observed[key] = document
         return observed
 

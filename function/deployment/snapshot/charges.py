@@ -198,7 +198,7 @@ def others_of(
         *(charge_api.holder(replica) for replica in listed),
     }
     counted |= {
-        charge_api.stray(f"{own_replica.replica.namespace}/{own_replica.replica.name}")
+        f"{charge_api.STRAY}{own_replica.replica.namespace}/{own_replica.replica.name}"
         for own_replica in own_replicas
     }
     left_out = charge_api.keys(counted)
