@@ -175,7 +175,7 @@ class ObservedObject:
     @property
     def remote_status(self) -> Mapping[str, Plain]:
         """The status of the remote object, empty while there is none."""
-        return mapping((self.remote or {}).get("status"))
+        return mapping(self.remote, "status")
 
     @property
     def refusal(self) -> str:
@@ -283,7 +283,7 @@ def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
         for condition in mappings(status.get("conditions"))
         if condition.get("type") == "Synced"
     ]
-    remote_metadata = mapping((remote or {}).get("metadata"))
+    remote_metadata = mapping(remote, "metadata")
     notes = (
         mapping(held.get("annotations")).get(NOTE) for held in (metadata, mapping(manifest.get("metadata")))
     )

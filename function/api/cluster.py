@@ -221,7 +221,7 @@ class ClusterSpec(model.StackSpec):
     """The part of a cluster that its platform engineer declares."""
 
     taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
-    node_pools: Annotated[tuple[NodePool, ...], Field(max_length=MAX_POOLS)] | None = None
+    node_pools: Annotated[tuple[NodePool, ...], Field(max_length=MAX_POOLS)] = ()
     attributes: Attributes | None = None
     cel_version: CelVersion | None = None
     """The Kubernetes release that reads selectors here; the function's input says it for all others."""
@@ -238,7 +238,7 @@ class ClusterStatus(Model):
 
     conditions: tuple[ConditionStatus, ...] = ()
     gateway: Gateway = Gateway.model_construct()
-    gpu_pools: Annotated[tuple[PublishedPool, ...], Field(max_length=MAX_POOLS)] | None = None
+    gpu_pools: Annotated[tuple[PublishedPool, ...], Field(max_length=MAX_POOLS)] = ()
     attributes: Attributes | None = None
     heartbeat: Any = None
     """When the cluster was last seen alive; whatever stands there, it is no fault of the cluster."""
@@ -323,7 +323,7 @@ class InferenceCluster(model.Named):
     @property
     def published(self) -> tuple[PublishedPool, ...]:
         """The entries of `status.gpuPools` as they stand there; none where nothing is published."""
-        return (self.status.gpu_pools or ()) if self.status else ()
+        return self.status.gpu_pools if self.status else ()
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
@@ -331,7 +331,7 @@ class InferenceCluster(model.Named):
 
         One that the declaration no longer has is left out: what would be placed there would be mismatched.
         """
-        declared = {pool.name: pool for pool in self.spec.node_pools or ()}
+        declared = {pool.name: pool for pool in self.spec.node_pools}
         usable = (pool for pool in self.published if not declared or pool.name in declared)
         cel_version = self.spec.cel_version or ""
         return tuple(completed(pool, declared.get(pool.name), cel_version) for pool in usable)
@@ -347,7 +347,7 @@ class InferenceCluster(model.Named):
 
         Resource versions, times and conditions other than Ready are not in it.
         """
-        declared = [pool.name for pool in self.spec.node_pools or ()]
+        declared = [pool.name for pool in self.spec.node_pools]
         taints = sorted(str(taint) for taint in self.spec.taints)
         parts = [
             *(self.name, sorted(self.labels.items()), self.deleting, self.ready, self.gateway),
@@ -424,7 +424,7 @@ class InferenceCluster(model.Named):
         """
         stated = {
             *(pool.accounting for pool in self.published),
-            *(declared.accounting for declared in self.spec.node_pools or ()),
+            *(declared.accounting for declared in self.spec.node_pools),
         }
         return "Device" in stated and any(pool.accounting == "Device" for pool in self.pools)
 
@@ -446,7 +446,7 @@ class InferenceCluster(model.Named):
     def lost(self, pool: str) -> bool:
         """Tell whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
-        return bool(declared) and all(entry.name != pool for entry in declared or ())
+        return bool(declared) and all(entry.name != pool for entry in declared)
 
 
 _COMPARED_APART = ("heartbeat", "conditions")

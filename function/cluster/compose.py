@@ -30,7 +30,7 @@ from function import objects
 from function.api.declared_cluster import EXISTING, DeclaredCluster, SecretRef
 from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
-from function.api.text import counted
+from function.api.text import counted, joined
 from function.boundary import Condition, Desired, Request, Resolution, Unreadable, text_at
 from function.cluster import names
 from function.cluster.drift import drift
@@ -282,4 +282,4 @@ def capacity_usable(snapshot: ClusterSnapshot) -> Condition:
     reason = "NodesUnusable" if short else "DevicesTainted" if tainted else NOT_OBSERVED
     if not any(parts):
         return Condition(USABLE, status=True, reason="Usable")
-    return unmet(USABLE, reason, ". ".join(filter(None, parts)))
+    return unmet(USABLE, reason, joined(*parts, by=". "))

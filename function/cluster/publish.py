@@ -398,7 +398,7 @@ def _heartbeat(snapshot: ClusterSnapshot) -> str:
     if snapshot.config.heartbeat is None and isinstance(snapshot.cluster, DeclaredCluster):
         return ""
     observed = look(snapshot, HEARTBEAT)
-    renewed = seconds_of(mapping((observed.remote or {}).get("spec")).get("renewTime")) if observed else None
+    renewed = seconds_of(mapping(observed.remote, "spec").get("renewTime")) if observed else None
     if renewed is None:
         return string(snapshot.before.get("heartbeat"))
     return text_of(renewed - renewed % HEARTBEAT_STEP)

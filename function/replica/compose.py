@@ -299,7 +299,7 @@ def unschedulable(pods: Sequence[ObservedObject]) -> str | None:
     for pod in pods:
         scheduled, message = condition_of(pod.remote_status, "PodScheduled")
         if scheduled is False:
-            gates = mappings(mapping((pod.remote or {}).get("spec")).get("schedulingGates"))
+            gates = mappings(mapping(pod.remote, "spec").get("schedulingGates"))
             held = ", ".join(string(gate.get("name")) for gate in gates)
             text = message or f"Pod {pod.identity.name} is not scheduled"
             return f"{text}: {held}" if held else text

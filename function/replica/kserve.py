@@ -468,7 +468,7 @@ def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
 
 def _runs(workload: ObservedObject, engine: KServeEngine) -> bool:
     """Tell whether a workload's pods say all that is wanted of them, beside what the presets add."""
-    spec = mapping((workload.remote or {}).get("spec"))
+    spec = mapping(workload.remote, "spec")
     group = mapping(spec.get("leaderWorkerTemplate"))
     templates = (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate"))
     made = [template for template in templates if isinstance(template, dict)]

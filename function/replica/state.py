@@ -109,13 +109,13 @@ def _proven(workload: ObservedObject) -> str:
 
 def _generation(workload: ObservedObject) -> int:
     """Return the generation of a remote object, 0 where there is none."""
-    generation = mapping((workload.remote or {}).get("metadata")).get("generation")
+    generation = mapping(workload.remote, "metadata").get("generation")
     return generation if isinstance(generation, int) else 0
 
 
 def _writes(workload: ObservedObject) -> list[dict[str, Any]]:
     """Return when the parts of a workload were written; empty where a provider leaves that out."""
-    return mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields"))
+    return mappings(mapping(workload.remote, "metadata").get("managedFields"))
 
 
 def _times(workload: ObservedObject) -> tuple[str, str]:

@@ -124,7 +124,7 @@ def _backend(endpoint: ModelEndpoint, route: Mapping[str, Plain] | None) -> Back
         family, address, port = read_destination(url)
         rewrite = rewrite or api_root(url)
     except ValueError:
-        rules = mappings(mapping((route or {}).get("spec")).get("rules"))
+        rules = mappings(mapping(route, "spec").get("rules"))
         ports = (
             reference.get("port")
             for rule in rules

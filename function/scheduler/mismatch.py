@@ -285,7 +285,7 @@ def examine(
     if growth and own_replica.cluster in inputs.fleet.uncharged:  # Doubt: what is free is not known.
         unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
         until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
-        return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)
+        return Kept(own_replica, doubt=joined(doubt, unknown), withheld_until=until)
     return _grow(matcher, ledger, Kept(own_replica, shape=shape, doubt=doubt, growth=growth), until)
 
 
@@ -299,7 +299,7 @@ def _grow(matcher: Matcher, ledger: Ledger, kept: Kept, until: tuple[str, ...]) 
     if short.mismatch and not kept.doubt:
         return Kept(kept.own_replica, mismatch=short.mismatch, detail=short.detail)
     # Doubt: a selector gave no answer, or the budget none. A want of room does not make that an answer.
-    detail = "; ".join(filter(None, (kept.doubt, short.detail)))
+    detail = joined(kept.doubt, short.detail)
     until = (*until, short.until) if short.until else until
     return Kept(kept.own_replica, doubt=detail, withheld_until=until)
 

@@ -185,7 +185,7 @@ def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) ->
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
-        particulars = ", ".join(part for part in (first.particular, short, selector) if part)
+        particulars = joined(first.particular, short, selector, by=", ")
         return f"{first.request}: {particulars}" if particulars else first.request
     return first.particular
 

@@ -112,7 +112,7 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> InputChange:
             )
             if published.name == pool
             else published
-            for published in status.gpu_pools or ()
+            for published in status.gpu_pools
         )
         return change.with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))
 

@@ -39,8 +39,7 @@ from function.scheduler.scheduling_input import Fleet, OthersListed, UnreadableC
 
 def _size(read: InferenceCluster | UnreadableCluster) -> int:
     """Bytes that the pools of a cluster take, however little is said of each."""
-    status = read.status if isinstance(read, InferenceCluster) else None
-    return POOL * len(status.gpu_pools or ()) if status is not None else 0
+    return POOL * len(read.published) if isinstance(read, InferenceCluster) else 0
 
 
 def _equivalent(
