@@ -81,17 +81,13 @@ class SeenNode(NamedTuple):
         if isinstance(taints, Packed) and len(taints.key) <= MAX_TAINT_KEY:
             read = _TAINTS.of(taints.key, taints)
         else:
-            read = _taints(taints)
+            read = read_taints(taints.plain() if isinstance(taints, Packed) else taints)
         return cls(string(metadata.get("name")), mapping(metadata.get("labels")), fault, read)
-
-
-def _taints(stated: object) -> tuple[Taint, ...]:
-    return read_taints(stated.plain() if isinstance(stated, Packed) else stated)
 
 
 MAX_TAINT_KEY = 8_192
 """Bytes of taints that are remembered between calls: no real node states more, and so little is kept."""
-_TAINTS: Memo[Packed, tuple[Taint, ...]] = Memo(_taints, 256)
+_TAINTS: Memo[Packed, tuple[Taint, ...]] = Memo(lambda packed: read_taints(packed.plain()), 256)
 """The nodes of a pool have the same taints: those of a whole cluster are read once."""
 _NOT_READY = ("False", "Unknown")
 _CONDITIONS: Shape = dict.fromkeys(("type", "status", "message"))

@@ -276,8 +276,9 @@ class UnreadableCluster:
 
     name: str
     fault: str
+    published: ClassVar[tuple[()]] = ()
     shared: ClassVar[tuple[()]] = ()
-    """It shares no device list with a cluster that can be read."""
+    """It has no pools, and shares no device list with a cluster that can be read."""
 
 
 @frozen

@@ -37,11 +37,6 @@ from function.scheduler.memo import Shared
 from function.scheduler.scheduling_input import Fleet, OthersListed, UnreadableCluster, Unshared
 
 
-def _size(read: InferenceCluster | UnreadableCluster) -> int:
-    """Bytes that the pools of a cluster take, however little is said of each."""
-    return POOL * len(read.published) if isinstance(read, InferenceCluster) else 0
-
-
 def _equivalent(
     earlier: InferenceCluster | UnreadableCluster, later: InferenceCluster | UnreadableCluster
 ) -> bool:
@@ -55,12 +50,16 @@ POOL = 1_400
 """Bytes for each pool: as it is declared, as it is published and as the scheduler sees it."""
 COSTS: Costs = {
     charges.read_cluster: Cost(
-        factor=1.5, fixed=4_000, size=_size, parts=lambda read: read.shared, equivalent=_equivalent
+        factor=1.5,
+        fixed=4_000,
+        size=lambda read: POOL * len(read.published),
+        parts=lambda read: read.shared,
+        equivalent=_equivalent,
     ),
     charges.read_charged: Cost(
         factor=1.5,
         fixed=4_000,
-        size=lambda read: read.size + _size(read.cluster),
+        size=lambda read: read.size + POOL * len(read.cluster.published),
         parts=lambda read: read.cluster.shared,
         # What a cluster publishes of its charges decides too.
         equivalent=lambda earlier, later: (
