@@ -245,7 +245,7 @@ class Member(Model):
 
     @property
     def constraints(self) -> tuple[MatchConstraint, ...]:
-        """What the devices of its requests must have in common; nothing without a nodeSelector."""
+        """The attributes that devices of its requests must share; none without a nodeSelector."""
         return self.node_selector.constraints
 
 

@@ -126,7 +126,7 @@ def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
 
 def group_name(replica: str, engine: str, digest: str) -> str:
     """Name of the PodGroup of a gang whose pods have the templates of a digest."""
-    return _subdomain(child_name(replica, engine, "gang", digest), replica, engine, "gang", digest)
+    return part_name(replica, engine, "gang", digest)
 
 
 def service_name(replica: str) -> str:

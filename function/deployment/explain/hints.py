@@ -75,7 +75,9 @@ class _Trial:
         except Malformed:
             return 0
         self._steps -= outcome.budget.taken if outcome.budget else 0
-        return max(_reach(outcome) - _reach(self._decision), outcome.total - self._decision.total)
+        # What counts is a place, also one of its own choice for a replica that is held elsewhere.
+        before, after = (one.total + one.withheld - len(one.held) for one in (self._decision, outcome))
+        return max(after - before, outcome.total - self._decision.total)
 
     def least(self, change: InputChange, unlocks: int) -> Hint:
         """The same change with the least number that still helps."""
@@ -88,11 +90,6 @@ class _Trial:
             low, high = (low, middle) if gained else (middle + 1, high)
             best = Hint(smaller, gained) if gained else best
         return best
-
-
-def _reach(decision: Decision) -> int:
-    """How far a decision gets: replicas with a place of their choice."""
-    return decision.total + decision.withheld - len(decision.held)
 
 
 def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]:
