@@ -133,10 +133,6 @@ class DeferredGap:
         """Equal gaps have equal hashes."""
         return hash(self.gap)
 
-    def __repr__(self) -> str:
-        """Return the gap."""
-        return repr(self.gap)
-
 
 class Rejection(NamedTuple):
     """One thing that does not fit, and the numbers behind it. Fields that do not apply stay empty.

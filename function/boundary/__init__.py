@@ -35,14 +35,17 @@ def frozen(kind: type[T]) -> type[T]:
     made = dataclass(slots=True, eq=False, repr=False)(kind)
     values = attrgetter(*(item.name for item in fields(made) if item.compare))  # type: ignore[arg-type]
 
-    def equal(self: Any, other: object) -> bool:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-
     def shown(self: Any) -> str:
         stated = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
         return f"{self.__class__.__qualname__}({', '.join(stated)})"
 
-    methods = {"__eq__": equal, "__hash__": lambda self: hash(values(self)), "__repr__": shown}
+    methods = {
+        "__eq__": lambda self, other: (
+            values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        ),
+        "__hash__": lambda self: hash(values(self)),
+        "__repr__": shown,
+    }
     for name, method in methods.items():
         if name not in kind.__dict__:
             setattr(made, name, method)

@@ -124,11 +124,6 @@ def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
     return part_name(replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
 
 
-def group_name(replica: str, engine: str, digest: str) -> str:
-    """Name of the PodGroup of a gang whose pods have the templates of a digest."""
-    return part_name(replica, engine, "gang", digest)
-
-
 def service_name(replica: str) -> str:
     """Name of the LLMInferenceService. What its controller makes of it has the name with a suffix."""
     is_valid = len(replica) <= SERVICE_LENGTH and DNS_1035.fullmatch(replica)

@@ -201,7 +201,7 @@ def engine_workload(
             # Another one after every edit that restarts pods: in the one of before those count that are on
             # their way out, so the first new pod would be bound alone.
             group = digest_of({"size": engine.pods, "templates": templates})[:DIGEST]
-            named = {GROUP_FIELD: {"podGroupName": names.group_name(replica, engine.name, group)}}
+            named = {GROUP_FIELD: {"podGroupName": names.part_name(replica, engine.name, "gang", group)}}
             templates = [{**template, "spec": template["spec"] | named} for template in templates]
         leader, worker = templates
         pod_labels = {GANG_LABEL: name}
@@ -349,7 +349,7 @@ def pod_groups(
         if workload.group:
             leader = workload.manifest["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
             named = {key: leader[key] for key in ("priorityClassName",) if key in leader}
-            name = names.group_name(snapshot.replica.name, engine.name, workload.group)
+            name = names.part_name(snapshot.replica.name, engine.name, "gang", workload.group)
             manifest = {
                 "apiVersion": "scheduling.k8s.io/v1beta1",
                 "kind": "PodGroup",

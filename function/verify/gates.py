@@ -77,13 +77,6 @@ def tolerated(deployment: ModelDeployment, taint: Taint) -> bool:
     return False
 
 
-def drained(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
-    """Tell whether everything of the deployment must leave the cluster."""
-    return any(
-        taint.effect == "NoExecute" and not tolerated(deployment, taint) for taint in cluster.spec.taints
-    )
-
-
 def _selected(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
     """Tell whether the clusterSelector selects the cluster: labels, expressions and CEL, all of them.
 

@@ -24,7 +24,7 @@ from function.api import Engine, InferenceCluster, Member, ModelDeployment, Mode
 from function.api.model import KSERVE
 from function.api.replica import StampedEngine, StampedMember
 from function.verify import capacity
-from function.verify.gates import closed, compiles, deadline, drained, evacuable, expressible
+from function.verify.gates import closed, compiles, deadline, evacuable, expressible, tolerated
 from function.verify.matching import Matching, TooMany
 from function.verify.state import Decided, State, Violation
 
@@ -242,7 +242,8 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
         readable = replica.cluster not in state.unreadable
         if cluster is None and readable and state.clusters:
             continue  # 1. Its cluster is gone, and the list of clusters is no empty answer.
-        if cluster is not None and drained(decided.deployment, cluster):
+        harsh = [taint for taint in cluster.spec.taints if taint.effect == "NoExecute"] if cluster else []
+        if not all(tolerated(decided.deployment, taint) for taint in harsh):
             continue  # 2. A NoExecute taint that the deployment does not tolerate.
         if (replica.cluster, replica.index) in identities:
             continue  # Of two objects with one identity only one is desired.

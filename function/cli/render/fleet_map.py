@@ -142,11 +142,6 @@ class DeploymentCard:
     """By cluster."""
     price: Price = NO_PRICE
 
-    @property
-    def short(self) -> int:
-        """How many replicas are missing."""
-        return max(0, self.wanted - self.placed)
-
 
 class FleetMap:
     """The whole picture. What is made of its parts is made once: every node that is drawn asks for it."""

@@ -214,7 +214,7 @@ def _state(model: DeploymentCard, ready: int, states: set[str]) -> str:
     """One word for a deployment, the most urgent first."""
     if model.reason.startswith(("Invalid", "Malformed", "Unknown")):
         return "refused"
-    if model.short:
+    if model.placed < model.wanted:
         return "waiting"
     if "leaving" in states:
         return "moving" if "new" in states else "leaving"
