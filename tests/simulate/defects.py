@@ -10,17 +10,19 @@ from function.adapter import schedule
 from function.api import InferenceCluster
 from function.api.cache import ModelCache
 from function.api.cluster import completed
+from function.api.replica import MANY, PriorityNotes
 from function.api.workload import digest_of
 from function.deployment.snapshot import ownership
 from function.fail_static import base_of
 from function.replica import adapters, compose, conditions, handler, kserve, names, state
-from function.scheduler import schedule as passes
+from function.scheduler import disruption, schedule as passes
 from function.scheduler.preemption import Preemptor
 from function.scheduler.scheduling_input import Serving
 from tests.simulate import rollouts, swarm
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.rollouts import FOG, ROUNDS, STORM
-from tests.simulate.whole import WholeDay
+from tests.simulate.swarm import CROWDED, USUAL
+from tests.simulate.whole import PressingDay, WholeDay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +140,17 @@ def _let_anybody_preempt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(passes, "_outranked", lambda *_: "to anybody")
 
 
+def _spare_everybody(patch: pytest.MonkeyPatch) -> None:
+    """A replica gives way to a higher class whatever its deployment can spare."""
+    patch.setattr(PriorityNotes, "spared", property(lambda _: MANY))
+    patch.setattr(disruption, "spare", lambda *_: MANY)
+
+
+def _wait_for_the_paused(patch: pytest.MonkeyPatch) -> None:
+    """In the common order nodes are held back for a deployment that is paused, and takes none of them."""
+    patch.setattr(ownership, "PAUSED_ANNOTATION", "nobody/pauses")
+
+
 def _place_anywhere(patch: pytest.MonkeyPatch) -> None:
     """A cluster that its cache does not select takes replicas."""
     patch.setattr(ModelCache, "footprint", property(lambda _: {}))
@@ -181,15 +194,23 @@ def _rollouts(weather: Weather, *kinds: str) -> Callable[[int], object]:
 
 
 def _day(seed: int) -> object:
-    return swarm.Day(seed).live()
+    return swarm.Day(seed, sizes=(USUAL,)).live()
 
 
 def _relapsing_day(seed: int) -> object:
-    return swarm.RelapsingDay(seed).live()
+    return swarm.RelapsingDay(seed, sizes=(USUAL,)).live()
+
+
+def _pausing_day(seed: int) -> object:
+    return swarm.PausingDay(seed, sizes=(CROWDED,)).live()
 
 
 def _whole_day(seed: int) -> object:
-    return WholeDay(seed).live()
+    return WholeDay(seed, sizes=(USUAL,)).live()
+
+
+def _pressing_day(seed: int) -> object:
+    return PressingDay(seed, sizes=(CROWDED,)).live()
 
 
 MOST = 5
@@ -215,5 +236,7 @@ DEFECTS: dict[str, Defect] = {
     "two adapters take one slot": Defect(_crowd_slots, _whole_day, "lists", first=2),
     "anybody gives way": Defect(_let_anybody_preempt, _whole_day, "no higher class", first=10),
     "a cache is not waited for": Defect(_place_anywhere, _whole_day, "where its cache is not"),
+    "nobody has to be spared": Defect(_spare_everybody, _pressing_day, "serve of", first=3),
+    "nodes are held for the paused": Defect(_wait_for_the_paused, _pausing_day, "have free nodes"),
     "a memory outlives a restore": Defect(_remember_for_ever, _relapsing_day, "answer"),
 }

@@ -20,7 +20,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from function.api.names import PAUSED_ANNOTATION
 from function.api.reasons import INTERNAL_ERROR
@@ -40,8 +40,8 @@ Plain = dict[str, Any]
 
 LOOK = 3.0
 """Seconds between two looks of the kubelets."""
-EVENTS, PAUSES = 14, (5.0, 20.0, 60.0, 120.0)
-"""Things that happen in a day, and how long it is until the next one."""
+PAUSES = (5.0, 20.0, 60.0, 120.0)
+"""Seconds from one thing that happens to the next one."""
 AWAY = (5.0, 30.0)
 """Seconds in which no copy of the function answers."""
 CALM, STILL = 300.0, 120.0
@@ -64,6 +64,28 @@ POLICIES: tuple[Plain, ...] = (
 TEAMS = ("ads", "search")
 
 
+class Size(NamedTuple):
+    """How much there is in a day."""
+
+    clusters: tuple[int, ...]
+    nodes: tuple[int, ...]
+    """Of a cluster."""
+    deployments: tuple[int, ...]
+    """In the beginning."""
+    most: int
+    """Deployments that there may be."""
+    replicas: int
+    """As many as somebody asks for, who is not in a hurry."""
+    events: int
+
+
+CROWDED = Size((2,), (1, 2), (3,), most=4, replicas=3, events=6)
+USUAL = Size((2, 3, 4), (1, 2, 2, 3), (2, 3, 4), most=6, replicas=4, events=14)
+SMALL = Size((2, 2, 3), (1, 1, 2), (1, 2), most=2, replicas=2, events=5)
+SIZES = (*(SMALL,) * 9, USUAL)
+"""A small world is lived through for a tenth of the work, and meets the corners of a rule more often."""
+
+
 def deployment_name(number: int) -> Name:
     """Return the name of a deployment: teams have namesakes."""
     return Name("ModelDeployment", TEAMS[number % 2], f"model-{number // 2}")
@@ -81,6 +103,8 @@ class Day:
     seed: int
     left_out: frozenset[int] = frozenset()
     """Numbers of events that do not happen."""
+    sizes: tuple[Size, ...] = SIZES
+    """One of them is drawn."""
     happened: list[str] = field(default_factory=list)
     rows: list[Plain] = field(default_factory=list)
     running: dict[str, tuple[str, str, int]] = field(default_factory=dict)
@@ -100,6 +124,7 @@ class Day:
 
     def __post_init__(self) -> None:
         """Draw the fleet, the deployments, and the Crossplane that they live with."""
+        self.size = random.Random(f"size {self.seed}").choice(self.sizes)
         draw = self.draw = random.Random(f"swarm {self.seed}")
         self.pods = random.Random(f"pods {self.seed}")
         self.rows += [
@@ -119,11 +144,13 @@ class Day:
             hearer=self.hear,
         )
         self.faulty = draw.random() < 0.5
-        self.fleet = {f"c{number}": draw.choice((1, 2, 2, 3)) for number in range(draw.choice((2, 3, 4)))}
+        self.fleet = {
+            f"c{number}": draw.choice(self.size.nodes) for number in range(draw.choice(self.size.clusters))
+        }
         for name in self.fleet:
             self.publish(name)
         self.wishes: dict[Name, Plain] = {}
-        for number in range(draw.choice((2, 3, 4))):
+        for number in range(draw.choice(self.size.deployments)):
             self.create(deployment_name(number))
         self.plane.after(LOOK, self.look)
 
@@ -247,7 +274,10 @@ class Day:
     def wish(self, name: Name) -> Plain:
         """Return a deployment as somebody may want it."""
         plain = build.deployment(
-            name.name, self.draw.choice((1, 2, 2, 3)), [self.engine()], namespace=name.namespace
+            name.name,
+            self.draw.choice((1, 2, 2, self.size.replicas - 1)),
+            [self.engine()],
+            namespace=name.namespace,
         )
         plain["spec"]["placement"] = dict(self.draw.choice(POLICIES))
         for given in ("uid", "creationTimestamp", "generation"):
@@ -347,7 +377,7 @@ class Day:
         """Live through the day and its rest. Raises BrokenPromise."""
         self.plane.run(60.0)
         self.save()
-        for number in range(EVENTS):
+        for number in range(self.size.events):
             self.draw = random.Random(f"event {number} of {self.seed}")
             event, pause = self.draw.choice(self.happenings()), self.draw.choice(PAUSES)
             if number not in self.left_out:
@@ -385,10 +415,7 @@ class Day:
         """Return which replicas wait on a full pool, and which deployments for a node that is free."""
         complaints, standing = [], self.replicas()
         for name, plain in standing.items():
-            # One that served never yields: a restore may have brought it back to a pool that shrank since.
-            noted = plain["metadata"].get("annotations", {}).get(WAS_READY)
-            stays = self.restores and noted == plain["metadata"]["uid"]
-            if not stays and self.waits(plain):
+            if self.waits(plain) and not self.may_wait(plain):
                 complaints.append(f"{name.name} waits for a node of {plain['spec']['clusterName']}")
         used = Counter(plain["spec"]["clusterName"] for plain in standing.values())
         free = [name for name, nodes in self.fleet.items() if used[name] < nodes]
@@ -398,6 +425,14 @@ class Day:
             if free and mine < wish["spec"]["replicas"] and not is_paused(wish):
                 complaints.append(f"{name.namespace}/{name.name} has {mine}, and {free} have free nodes")
         return complaints
+
+    def may_wait(self, replica: Plain) -> bool:
+        """Whether a replica may wait for a node: one that served never yields.
+
+        A restore may have brought it back to a pool that shrank since.
+        """
+        noted = replica["metadata"].get("annotations", {}).get(WAS_READY)
+        return bool(self.restores) and noted == replica["metadata"]["uid"]
 
     def _have_room(self) -> None:
         """Let every cluster have room for all, and every deployment an image that starts."""
@@ -427,8 +462,8 @@ class Day:
 def shrunk(seed: int, kind: type[Day] = Day) -> str:
     """Return what a broken day still complains of with as few events as it needs; "" if it is not broken."""
     left_out: frozenset[int] = frozenset()
-    complaint = broken(kind(seed))
-    for number in range(EVENTS) if complaint else ():
+    complaint = broken(day := kind(seed))
+    for number in range(day.size.events) if complaint else ():
         if shorter := broken(kind(seed, left_out | {number})):
             left_out, complaint = left_out | {number}, shorter
     return complaint
@@ -492,7 +527,7 @@ def _pick(day: Day) -> str:
 
 
 def _scale(day: Day) -> None:
-    day.edit(day.draw.choice(sorted(day.wishes)), replicas=day.draw.choice((0, 1, 2, 3, 4)))
+    day.edit(day.draw.choice(sorted(day.wishes)), replicas=day.draw.choice(range(day.size.replicas + 1)))
 
 
 def _edit(day: Day) -> None:
@@ -508,7 +543,8 @@ def _pause(day: Day) -> None:
 
 
 def _create(day: Day) -> None:
-    missing = [name for number in range(6) if (name := deployment_name(number)) not in day.plane.objects]
+    names = map(deployment_name, range(day.size.most))
+    missing = [name for name in names if name not in day.plane.objects]
     if missing:
         day.create(missing[0])
 
@@ -644,6 +680,24 @@ def _relapse(day: Day) -> None:
     day.plane.run(day.draw.choice(PAUSES[:2]))
     day.fleet[name] = max(1, day.fleet[name] - 2)
     day.restore()
+
+
+def _hoard(day: Day) -> None:
+    """Everybody wants more than there is, and one of them is paused."""
+    for name in day.wishes:
+        day.edit(name, replicas=1, paused=False)
+    day.plane.run(PAUSES[2])
+    paused = day.draw.choice(sorted(day.wishes))
+    for name in day.wishes:
+        day.edit(name, replicas=2 * day.size.replicas, paused=name == paused)
+
+
+class PausingDay(Day):
+    """A day in which somebody often waits for more, and nobody acts for it."""
+
+    def happenings(self) -> tuple[Callable[[Any], None], ...]:
+        """Let deployments often be paused while they want more."""
+        return (*HAPPENINGS, *(_hoard,) * 20)
 
 
 class RelapsingDay(Day):

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from function.api.replica import PREEMPTING_LABEL as PREEMPTING, SPARE_ANNOTATION as SPARE
 from tests.cluster.build import inference_class
 from tests.simulate import gateway
 from tests.simulate.chain import MEMBERSHIP, place_of, pods_of
 from tests.simulate.platforms import image_of, reported
-from tests.simulate.sights import CLASSES, SLOTS, Sights, listed, value_of
-from tests.simulate.swarm import HAPPENINGS, LOOK, TEAMS, Day, condition, image, owned
+from tests.simulate.sights import CLASSES, SLOTS, Sights, listed, owner, rank, value_of
+from tests.simulate.swarm import HAPPENINGS, LOOK, TEAMS, Day, condition, image, is_paused, owned
 from tests.simulate.workers import WORKLOADS, Cluster, Refused, written
 from tests.support import build
 from tests.support.crossplane import Name, name_of
@@ -82,6 +83,8 @@ class WholeDay(Day):
         *("ModelAdapter", "ModelAdapterPlacement"),
     )
     ELSEWHERE: ClassVar[tuple[str, ...]] = ()
+    RANKED: ClassVar[float] = 0.5
+    """How often, of 1, deployments have classes."""
 
     remote: dict[str, Cluster] = field(default_factory=dict)
     """The clusters that Objects lead to, by their names in the fleet."""
@@ -116,7 +119,7 @@ class WholeDay(Day):
         self.gangs = seeded.random() < 0.4
         self.accounting = seeded.choice(("Node", "Device"))
         teams = random.Random(f"teams {self.seed}")
-        self.ranked = teams.random() < 0.5
+        self.ranked = teams.random() < self.RANKED
         few = {team: teams.choice((0, 1, 2, 4)) for team in TEAMS}
         self.guaranteed = few if self.ranked and teams.random() < 0.5 else {}
         self.roomy, self.caching = teams.random() < 0.5, teams.random() < 0.3
@@ -432,7 +435,7 @@ class WholeDay(Day):
         if not round(self.plane.now / LOOK) % HPA:
             for name, load in sorted(self.loads.items()):
                 noise = 1.0 if self.is_calm else self.pods.uniform(0.8, 1.2)
-                self.edit(name, replicas=max(1, min(4, ceil(load * noise))))
+                self.edit(name, replicas=max(1, min(self.size.replicas, ceil(load * noise))))
 
     # What happens
 
@@ -486,6 +489,24 @@ class WholeDay(Day):
             return False
         pods = [pod for cluster, place in self.workloads(name_of(replica)) for pod in cluster.mine(place)]
         return not pods or not all(pod.node for pod in pods)
+
+    def may_wait(self, replica: Plain) -> bool:
+        """Let one that preempts wait for what is paused, while nothing else could be taken.
+
+        A paused deployment gives nobody up (docs/threats.md), and keeps the notes that it has.
+        """
+        where = replica["spec"]["clusterName"]
+        others = [one for one in self.replicas().values() if one["spec"]["clusterName"] == where]
+        names = {f"{name.namespace}/{name.name}": name for name in self.replicas()}
+        ways = self.plane.objects[Name("InferenceCluster", "", where)].get("status", {}).get("givesWay", ())
+        asked = {owner(self.plane.objects[names[way["replica"]]]) for way in ways if way["replica"] in names}
+        paused = {name[1:] for name, wish in self.wishes.items() if is_paused(wish)}
+        spared = [
+            one for one in others if one["metadata"].get("annotations", {}).get(SPARE, "0") not in ("", "0")
+        ]
+        able = {owner(one) for one in spared if rank(self, one) < rank(self, replica)}
+        waits = bool(asked) and able <= paused and bool(replica["metadata"]["labels"].get(PREEMPTING))
+        return waits or super().may_wait(replica)
 
     def unfinished(self) -> list[str]:
         """Return what is not as it must be in the end, on the clusters, too."""
@@ -595,7 +616,8 @@ def _adapt(day: WholeDay) -> None:
 def _press(day: WholeDay) -> None:
     """Somebody of the highest class there is wants more than there may be, or as little as before."""
     name = max(sorted(day.wishes), key=lambda name: value_of(day.wishes[name]))
-    day.edit(name, replicas=day.draw.choice((1, 3, 4, 5)))
+    most = day.size.replicas
+    day.edit(name, replicas=day.draw.choice((1, most - 1, most, most + 1)))
 
 
 def _stage(day: WholeDay) -> None:
@@ -607,3 +629,19 @@ def _stage(day: WholeDay) -> None:
 def _uncache(day: WholeDay) -> None:
     """Somebody deletes the cache of a team."""
     day.plane.delete(Name("ModelCache", day.draw.choice(TEAMS), "weights"), by_hand=True)
+
+
+class PressingDay(WholeDay):
+    """A day of classes in which the highest often wants more, and nobody can spare a replica."""
+
+    RANKED = 1.0
+
+    def happenings(self) -> tuple[Callable[[Any], None], ...]:
+        """Let somebody often press."""
+        return (*super().happenings(), *(_press,) * 20)
+
+    def wish(self, name: Name) -> Plain:
+        """Let no replica that serves be missed."""
+        plain = super().wish(name)
+        plain["spec"]["placement"]["disruption"] = {"maxUnavailable": 0, "maxSurge": 1}
+        return plain
