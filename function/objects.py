@@ -50,7 +50,7 @@ GONE = "external resource does not exist"
 """What Synced says of what is only looked at and is not there. What was seen before stays in the status."""
 REFUSALS = (
     *("create failed: ", "update failed: ", "cannot resolve resource references: "),
-    *("cannot get desired state: ", " is forbidden: ", "no matches for kind "),
+    *("cannot get desired state: ", " is forbidden: ", "no matches for "),
 )
 """What Synced says where an API server refuses an object, or what it is made from is not there."""
 CONFLICT = "the object has been modified"

@@ -183,7 +183,8 @@ def test_a_group_that_is_refused_is_said_and_takes_no_model_out_of_service() -> 
     seen = applied(first)
     (key,) = (key for key in seen if key.startswith("pod-group"))
     synced = seen[key]["status"]["conditions"][0]
-    message = 'observe failed: cannot get object: no matches for kind "PodGroup" in version "v1beta1"'
+    message = "observe failed: cannot get object: unable to retrieve the complete list of server APIs: "
+    message += "scheduling.k8s.io/v1beta1: no matches for scheduling.k8s.io/v1beta1, Resource="
     synced |= {"status": "False", "reason": "ReconcileError", "message": message}
     conditions = run(ON.but(observed=seen)).conditions
     assert conditions["ModelAccepted"][2].startswith("Not applied: ")
