@@ -4,7 +4,7 @@
 drained and deleted at given seconds, and then the same on `tests.support.crossplane`. It prints calls of the
 function, reconciles and events of the circuit breaker for every part of the scenario, the two side by side.
 The platform is played alike in both. An answer at rest holds for hours, so that nothing is by its time to
-live. The exit code is 1 where calls or events are further apart than a third.
+live. The exit code is 1 where calls or events are further apart than a fifth.
 
 CROSSPLANE_VERSION=2.4.0 takes that Crossplane in both.
 """
@@ -35,9 +35,11 @@ TTL = {"settled": 20_000, "pending": 20_000, "waiting": 5}
 DEPLOYMENTS, REPLICAS, CLUSTERS = 8, 2, 12
 QUEUE = (0.05, 0.5)
 """Seconds that a reconcile takes in the simulation, as long as a living one on a quiet machine."""
+LAG = (0.005, 0.05)
+"""Seconds that a write takes there, and that a watch is behind."""
 NO_COMPOSITION = 3
 """Crossplane's writes to a new replica or endpoint that has no Composition: finalizer and conditions."""
-MAX_APART = 1 / 3
+MAX_APART = 1 / 5
 """How far apart the two may be, of what the living one has."""
 
 
@@ -132,7 +134,7 @@ class Simulated:
         """Begin with nothing."""
         steps = crossplane.shipped(["ModelDeployment"], inputs={"ModelDeployment": {"ttl": TTL}})
         how: Plain = {"elsewhere": ("ModelReplica", "ModelEndpoint"), "own_writes": NO_COMPOSITION}
-        self._plane = crossplane.ControlPlane(steps, version, QUEUE, seed=seed, **how)
+        self._plane = crossplane.ControlPlane(steps, version, QUEUE, LAG, seed=seed, **how)
         self._counts: dict[int, Counter[str]] = {}
         """Those of every deployment that there ever was."""
 

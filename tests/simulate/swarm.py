@@ -48,6 +48,8 @@ CALM, STILL = 300.0, 120.0
 """Seconds until all is as it must be, and how long nothing has changed then."""
 QUEUES = ((0.0, 0.5), (0.0, 5.0), (1.0, 50.0))
 """How late answers are applied, in seconds."""
+LAGS = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.1), (0.0, 2.0))
+"""How long a write takes, and how late a watch shows it: on a machine that is quiet, usual or busy."""
 AFRESH = 10.0
 """Seconds after a restore in which a copy that has just started must have the same answers."""
 AGAIN, ANSWERS = 0.1, 1_000
@@ -138,6 +140,7 @@ class Day:
             shipped(self.OURS, self.ask, self.inputs()),
             draw.choice(VERSIONS),
             draw.choice(QUEUES),
+            random.Random(f"lag {self.seed}").choice(LAGS),
             elsewhere=self.ELSEWHERE,
             seed=self.seed,
             listener=self.record,
@@ -407,7 +410,7 @@ class Day:
         """Take every fault back, and every taint."""
         self.plane.crashes, self.plane.withheld = 0.0, ()
         self.away = 0.0
-        self.plane.queue = (0.0, 1.0)
+        self.plane.queue, self.plane.lag = (0.0, 1.0), LAGS[1]
         for name in self.fleet:
             self.publish(name, taints=[])
 

@@ -17,7 +17,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import COMPOSITION
 from function.runner import Function
-from tests.support import build, crossplane
+from tests.support import build, crossplane, drive
 from tests.support.crossplane import (
     DYING,
     OWN_WRITES,
@@ -184,6 +184,61 @@ def test_a_new_composite_is_written_to_before_anything_was_decided() -> None:
     made = ControlPlane({"Asker": [Step(asking(always))]}, "2.3")
     made.write({"apiVersion": API, "kind": "Asker", "metadata": {"name": "asker", "namespace": "team"}})
     assert made.composites[ASKER].counts["tokens"] == 1 + 2 * OWN_WRITES
+
+
+def repeating(lag: float) -> tuple[ControlPlane, list[Plain]]:
+    """Return a control plane with a composite that repeats its spec in its status, and what that was read."""
+    read: list[Plain] = []
+
+    def answer(content: bytes) -> bytes:
+        request = pb.RunFunctionRequest.FromString(content)
+        read.append(drive.plain(request.observed.composite.resource))
+        response = pb.RunFunctionResponse()
+        response.desired.composite.resource.update({"status": {"said": read[-1]["spec"]["says"]}})
+        return response.SerializeToString()
+
+    made = ControlPlane({"Asker": [Step(answer)]}, lag=(lag, lag))
+    say(made, "hello")
+    made.run(200.0)
+    made.forget_counts()
+    read.clear()
+    return made, read
+
+
+def say(made: ControlPlane, words: str) -> None:
+    """Edit the composite."""
+    before = made.objects.get(ASKER, {"metadata": {"name": ASKER.name, "namespace": ASKER.namespace}})
+    spec = {**before.get("spec", {}), "says": words}
+    made.write({**before, "apiVersion": API, "kind": ASKER.kind, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("lag", "said"),
+    [
+        pytest.param(0.0, ["hello", "goodbye"], id="all it wrote is read at once"),
+        pytest.param(1.0, ["hello", "goodbye", "goodbye"], id="its status shows before its conditions do"),
+    ],
+)
+def test_a_reconcile_that_began_before_a_write_was_seen_is_repeated(lag: float, said: list[str]) -> None:
+    made, read = repeating(lag)
+    say(made, "goodbye")
+    made.run(100.0)
+    assert [plain["status"]["said"] for plain in read] == said
+    generations = [plain["status"]["conditions"][-1]["observedGeneration"] for plain in read]
+    assert generations == [2] * (len(said) - 1) + [3]
+
+
+def test_conditions_are_refused_where_somebody_wrote_since_the_status() -> None:
+    made, read = repeating(1.0)
+    say(made, "goodbye")
+    made.run(2.5)
+    assert made.objects[ASKER]["status"]["said"] == "goodbye"
+    made.touch(ASKER)
+    made.run(1.0)
+    assert made.objects[ASKER]["status"]["conditions"][-1]["observedGeneration"] == 2
+    made.run(100.0)
+    assert made.objects[ASKER]["status"]["conditions"][-1]["observedGeneration"] == 3
+    assert len(read) > 2
 
 
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")

@@ -12,6 +12,12 @@ composite hears of itself and of what it composes, from 2.4 on also of everythin
 block require. An event of an object that is being deleted is free. Any other takes a token for each object
 it carries: one for a create, two for an update, whoever wrote. A watch has no predicates, so the resync is an
 update of every object and its start a create. Read in Crossplane's source at v2.0.4, v2.3.4 and v2.4.0.
+
+A reconcile reads its composite, and what that composes, from a cache that watches fill. It writes one thing
+after the other, and each write shows in the cache a moment later. So what it wrote first queues it again
+while it runs, and the next reconcile begins before what it wrote last can be seen: it is answered on what
+was, and is repeated once that arrives. The conditions are written with the version that the status got, and
+refused where somebody wrote in between.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ import heapq
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import count
 from operator import is_
@@ -38,7 +44,7 @@ from function.runner import Function
 from tests.support import build, drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 Plain = dict[str, Any]
 
@@ -323,7 +329,9 @@ class ControlPlane:
     pipelines: Mapping[str, list[Step]]
     version: str = WATCHING
     queue: tuple[float, float] = (0.0, 0.0)
-    """Seconds between the snapshot of a reconcile and its end, at least and at most."""
+    """Seconds between the snapshot of a reconcile and its first write, at least and at most."""
+    lag: tuple[float, float] = (0.0, 0.0)
+    """Seconds that a write takes, and again those until a watch shows it, at least and at most."""
     workers: int = 100
     """Reconciles of one kind at a time."""
     elsewhere: Collection[str] = ()
@@ -353,6 +361,10 @@ class ControlPlane:
         self._waiting: list[Name] = []
         self._earlier: set[Name] = set()
         self._watches: defaultdict[str, set[str]] = defaultdict(set)
+        self._cache = Store(self.objects)
+        """What Crossplane's watches showed."""
+        self._shown: defaultdict[str, float] = defaultdict(float)
+        """When the last event of a kind arrives: they keep their order."""
         self._messages: dict[Name, tuple[Plain, pb.Resource]] = {}
         self._fetched: dict[bytes, tuple[Sequence[Plain], pb.Resources]] = {}
         """What selectors matched last. What is stored never changes, so equal is the same."""
@@ -427,7 +439,7 @@ class ControlPlane:
         self._put({**self.objects[name], **parts})
 
     def delete(self, name: Name, *, by_hand: bool = False) -> None:
-        """Delete an object, and what it composed; they live on for their finalizers.
+        """Delete an object, and what it owns; they live on for their finalizers.
 
         Crossplane deletes in the foreground, which has a finalizer of its own.
         """
@@ -442,24 +454,39 @@ class ControlPlane:
         made = {**before, "metadata": before["metadata"] | marks}
         self.objects[name] = made
         self._changed(before, made)
-        for child in self.composites[name].composed.values() if name in self.composites else ():
-            self.delete(child, by_hand=by_hand)
+        if self.lag[1]:
+            self.after(self.lag[1], lambda: self._leave(name))
+        else:
+            self._leave(name)
+
+    def _leave(self, name: Name) -> None:
+        """Delete what an object owns, as the garbage collector does; its own finalizers take longer."""
+        self._collect(name)
         self.after(DYING, lambda: self._end(name))
 
     def _end(self, name: Name) -> None:
-        """Let an object go, once no finalizer holds it; in the foreground what it composed goes first."""
+        """Let an object go, once no finalizer holds it; in the foreground what it owns goes first."""
         if "deletionTimestamp" not in self.objects.get(name, {}).get("metadata", {}):
             return  # A backup from before has it, or has it no more.
-        children = self.composites[name].composed.values() if name in self.composites else ()
-        in_foreground = FOREGROUND in self.objects[name]["metadata"]["finalizers"]
-        for child in list(children):  # An answer that was under way may have applied it once more.
-            self.delete(child, by_hand=not in_foreground)
-        waits = in_foreground and any(child in self.objects for child in children)
-        if waits or (self.holds is not None and self.holds(name)):
+        if self._collect(name) or (self.holds is not None and self.holds(name)):
             self.after(DYING, lambda: self._end(name))
             return
         self._changed(self.objects.remove(name), None)
         self.composites.pop(name, None)
+
+    def _collect(self, name: Name) -> bool:
+        """Delete what a deleted object owns, once more if need be, and say if it waits for that."""
+        metadata = self.objects.get(name, {}).get("metadata", {})
+        if "deletionTimestamp" not in metadata:
+            return False
+        owns = (
+            (other, plain["metadata"].get("ownerReferences", ())) for other, plain in self.objects.items()
+        )
+        owned = [other for other, owners in owns if any(one["uid"] == metadata["uid"] for one in owners)]
+        in_foreground = FOREGROUND in metadata["finalizers"]
+        for other in owned:
+            self.delete(other, by_hand=not in_foreground)
+        return in_foreground and bool(owned)
 
     def restart(self) -> None:
         """Start Crossplane anew: what was under way, watched, seeded and counted is forgotten.
@@ -468,6 +495,8 @@ class ControlPlane:
         """
         self._waiting.clear()
         self._watches.clear()
+        self._shown.clear()
+        self._cache = Store(self.objects)
         for name, composite in self.composites.items():
             self.composites[name] = Composite(composed=composite.composed, wakes=composite.wakes + 1)
         for plain in list(self.objects.values()):
@@ -496,6 +525,10 @@ class ControlPlane:
         for plain in list(self.objects.values()):
             self._notify(plain, plain)
 
+    def _moment(self) -> float:
+        """Return how long a write or a watch takes now."""
+        return self._draw.uniform(*self.lag) if self.lag[1] else 0.0
+
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
@@ -509,6 +542,21 @@ class ControlPlane:
         if self.listener is not None:
             event = "ADDED" if before is None else "DELETED" if after is None else "MODIFIED"
             self.listener(event, after or before or {})
+        kind, cache = (after or before or {})["kind"], self._cache
+        self._shown[kind] = max(self._shown[kind], self.now + self._moment())
+        if self._shown[kind] <= self.now:
+            self._show(cache, before, after)
+        else:
+            self.after(self._shown[kind] - self.now, lambda: self._show(cache, before, after))
+
+    def _show(self, cache: Store, before: Plain | None, after: Plain | None) -> None:
+        """Let a write arrive in the cache that it was meant for, and tell everybody who watches."""
+        if cache is not self._cache:
+            return  # Crossplane started anew since, and has read everything then.
+        if after is not None:
+            cache[name_of(after)] = after
+        elif before is not None:
+            cache.remove(name_of(before))
         self._notify(before, after)
 
     def _notify(self, before: Plain | None, after: Plain | None) -> None:
@@ -523,6 +571,8 @@ class ControlPlane:
                 self._count(other, plain)
 
     def _count(self, name: Name, plain: Plain) -> None:
+        if name not in self.objects:
+            return
         composite = self.composites.setdefault(name, Composite())
         free = "deletionTimestamp" in plain["metadata"]
         if free or composite.breaker.lets(self.now, composite.counts):
@@ -540,8 +590,6 @@ class ControlPlane:
         ]
 
     def _wake(self, name: Name) -> None:
-        if name not in self.objects:
-            return
         composite = self.composites[name]
         composite.wakes += 1
         if composite.running:
@@ -558,9 +606,9 @@ class ControlPlane:
             if busy >= self.workers:
                 continue
             self._waiting.remove(name)
-            metadata = self.objects[name]["metadata"] if name in self.objects else {}
+            metadata = self._cache[name]["metadata"] if name in self._cache else {}
             paused = metadata.get("annotations", {}).get(PAUSED_ANNOTATION) == "true"
-            if not metadata or paused or "deletionTimestamp" in metadata:
+            if name not in self.objects or not metadata or paused or "deletionTimestamp" in metadata:
                 continue
             composite = self.composites[name]
             composite.running, composite.again = True, False
@@ -573,7 +621,9 @@ class ControlPlane:
                 continue
             self.after(
                 self._draw.uniform(*self.queue),
-                lambda name=name, composite=composite, ran=ran: self._finish(name, composite, ran),
+                lambda name=name, composite=composite, ran=ran: self._write(
+                    name, composite, ran, self._writes(name, composite, ran)
+                ),
             )
 
     def _fail(self, name: Name, composite: Composite) -> None:
@@ -618,13 +668,14 @@ class ControlPlane:
         return sent
 
     def _called(self, name: Name, composite: Composite) -> list[Ran]:
-        """Call the pipeline, on what there is now."""
+        """Call the pipeline, on what the cache shows; what is referred to and not in it is read past it."""
         asked = pb.RunFunctionRequest()
-        asked.observed.composite.CopyFrom(self._sent(self.objects[name]))
         composite.seen.clear()
-        composite.began = self.objects[name]
+        composite.began = self._cache[name]
+        asked.observed.composite.CopyFrom(self._sent(composite.began))
+        references = composite.began.get("spec", {}).get("resourceRefs", ())
         for key, child in composite.composed.items():
-            held = self.objects.get(child)
+            held = self._cache.get(child, self.objects.get(child)) if [*child] in references else None
             if held is not None and "deletionTimestamp" not in held["metadata"]:
                 asked.observed.resources[key].CopyFrom(self._sent(held))
                 composite.seen[key] = held["metadata"]["resourceVersion"]
@@ -645,17 +696,23 @@ class ControlPlane:
         composite.counts["bytes"] += sum(step.sent for step in ran)
         return ran
 
+    def _write(self, name: Name, composite: Composite, ran: list[Ran], writes: Iterator[None]) -> None:
+        """Write what is next, unless Crossplane ended or the composite did, and the rest after that."""
+        while self.composites.get(name) is composite and name in self.objects:
+            if next(writes, writes) is writes:
+                self._finish(name, composite, ran)
+                return
+            if moment := self._moment():
+                self.after(moment, partial(self._write, name, composite, ran, writes))
+                return
+
     def _finish(self, name: Name, composite: Composite, ran: list[Ran]) -> None:
-        """Apply what was answered, and reconcile again at once or when the answer's time has run out."""
-        if self.composites.get(name) is not composite or name not in self.objects:
-            return
+        """End a reconcile, and begin again at once or when the answer's time has run out."""
         wakes = composite.started
         composite.running = False
-        if not any(step.fatal for step in ran):
-            self._enact(name, composite, ran)
-            if composite.again:
-                composite.again = False
-                self._wake(name)
+        if composite.again:
+            composite.again = False
+            self._wake(name)
         lives = [step.response.meta.ttl for step in ran]
         life = min((ttl.seconds + ttl.nanos / 1e9 for ttl in lives if ttl.seconds or ttl.nanos), default=0.0)
         if life:
@@ -664,17 +721,18 @@ class ControlPlane:
         self._begin()
 
     def _due(self, name: Name, composite: Composite, wakes: int) -> None:
-        if composite.wakes == wakes:
+        if self.composites.get(name) is composite and composite.wakes == wakes:
             self._wake(name)
 
-    def _enact(self, name: Name, composite: Composite, ran: list[Ran]) -> None:
-        """Delete what is not desired, apply the rest, write the status, note what is required from now on."""
-        response = ran[-1].response
-        answer = drive.answer(response)
+    def _writes(self, name: Name, composite: Composite, ran: list[Ran]) -> Iterator[None]:
+        """Delete what is not desired, refer to the rest and apply it, then write status and conditions."""
+        if any(step.fatal for step in ran):
+            return
+        answer = drive.answer(ran[-1].response)
         if self.hearer is not None:
             self.hearer(name, answer)
-        gone = {key: child for key, child in composite.composed.items() if key not in answer.desired}
-        if any(self._is_newer(child, composite.seen.get(key)) for key, child in gone.items()):
+        gone = {key: composite.composed[key] for key in composite.seen if key not in answer.desired}
+        if any(self._is_newer(child, composite.seen[key]) for key, child in gone.items()):
             composite.again = True  # It writes to what it deletes first, with the version that it has seen.
             return
         for key, child in gone.items():
@@ -683,19 +741,40 @@ class ControlPlane:
         if self.crashes and self._draw.random() < self.crashes:
             composite.again = True
             return
-        for key, desired in sorted(answer.desired.items()):
-            self._apply(name, composite, key, desired)
+        named = [self._named(name, composite, *desired) for desired in sorted(answer.desired.items())]
+        composite.composed = {
+            key: name_of(plain) for key, plain in zip(sorted(answer.desired), named, strict=True)
+        }
+        references = [[*child] for child in composite.composed.values()]
+        self.patch(name, spec={**self.objects[name].get("spec", {}), "resourceRefs": references})
+        yield
+        for plain in named:
+            self._apply(name, plain)
+            yield
         composite.stated = [step.stated for step in ran]
         self._watch(name, composite)
-        references = [list(child) for child in composite.composed.values()]
-        self.patch(name, spec={**self.objects[name].get("spec", {}), "resourceRefs": references})
-        self._report(name, composite, ran, answer)
+        status = {**self.objects[name].get("status", {}), **answer.status}
+        self.patch(name, status=status)
+        written = self.objects[name]
+        yield
+        if self.objects[name] is not written:
+            composite.again = True
+            return
+        self._report(name, composite, status, answer)
 
     def _is_newer(self, name: Name, seen: str | None) -> bool:
         """Whether somebody wrote to an object since it was seen."""
         held = self.objects.get(name)
         leaves = held is None or "deletionTimestamp" in held["metadata"]
         return not leaves and held is not None and held["metadata"]["resourceVersion"] != seen
+
+    def _named(self, owner: Name, composite: Composite, key: str, desired: Plain) -> Plain:
+        """Return what is desired under the name that it has, or gets."""
+        held, metadata = composite.composed.get(key), {**desired.get("metadata", {})}
+        metadata["name"] = held.name if held else metadata.get("name", f"{owner.name}-{key}")
+        if owner.namespace:
+            metadata.setdefault("namespace", owner.namespace)
+        return {**desired, "metadata": metadata}
 
     def _watch(self, name: Name, composite: Composite) -> None:
         """Watch what is composed, from 2.4 on what is required; a kind that is new hands all over."""
@@ -711,14 +790,9 @@ class ControlPlane:
             for other in self._dependants(plain, name.kind):
                 self._count(other, plain)
 
-    def _apply(self, owner: Name, composite: Composite, key: str, desired: Plain) -> None:
-        held = composite.composed.get(key)
-        made = {**desired, "metadata": {**desired.get("metadata", {})}}
-        metadata = made["metadata"]
-        metadata["name"] = held.name if held else metadata.get("name", f"{owner.name}-{key}")
-        if owner.namespace:
-            metadata.setdefault("namespace", owner.namespace)
-        before = self.objects.get(name_of(made), {})
+    def _apply(self, owner: Name, desired: Plain) -> None:
+        before = self.objects.get(name_of(desired), {})
+        made, metadata = {**desired}, desired["metadata"]
         metadata["labels"] = metadata.get("labels", {}) | {"crossplane.io/composite": owner.name}
         metadata["ownerReferences"] = [build.owner(self.objects[owner])]
         kept = {part: before[part] for part in ("status",) if part in before}
@@ -726,13 +800,10 @@ class ControlPlane:
             metadata["annotations"] = before["metadata"]["annotations"] | metadata.get("annotations", {})
         if "resourceRefs" in before.get("spec", {}):
             made["spec"] = {**made["spec"], "resourceRefs": before["spec"]["resourceRefs"]}
-        composite.composed[key] = name_of(made)
         self._put({**made, **kept})
 
-    def _report(self, name: Name, composite: Composite, ran: list[Ran], answer: drive.Answer) -> None:
-        """Write the status of the answer, then Crossplane's own conditions with those of the answer."""
-        status = {**self.objects[name].get("status", {}), **answer.status}
-        self.patch(name, status=status)
+    def _report(self, name: Name, composite: Composite, status: Plain, answer: drive.Answer) -> None:
+        """Write Crossplane's own conditions with those of the answer."""
         rows = {row["type"]: row for row in status.get("conditions", [])}
         for kind, (holds, reason, message) in answer.conditions.items():
             rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}
