@@ -280,7 +280,7 @@ COUNTS = "modelplane.ai/copies"
 
 
 def observed_pods(request: Request, reuse: Reuse) -> list[ObservedObject]:
-    """Return the pods that are seen, in the order of their names."""
+    """Return the pods that are seen, in the order of their names: none where the input asks for none."""
     pods = [
         reuse.parsed(document, objects.read_object)
         for name in sorted(request.required)

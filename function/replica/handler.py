@@ -63,7 +63,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     else:
         composition = compose(request, snapshot)
         ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
-    pods = observed_pods(request, reuse) if request.input.get("diagnose") == "Pods" else []
+    pods = observed_pods(request, reuse)
     try:
         composite = request.composite.project(STATUS)
     except Unreadable:

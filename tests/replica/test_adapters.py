@@ -206,6 +206,24 @@ def test_a_full_list_counts_who_waits_behind_what_it_has(monkeypatch: pytest.Mon
     assert "2 adapters wait" in answer.conditions["ModelAccepted"][2]
 
 
+def test_all_that_is_said_of_an_accepted_model_fits_into_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of a refusal are cut, so that they push out nothing else."""
+    asked = scene(placement("a"), metadata={"labels": {"modelplane.ai/x": "y"}})
+    seen = applied(run(asked))
+    monkeypatch.setattr(adapters, "MAX_PRESENT", 10)
+    text = (
+        "Reserved keys are left out of pods; pods that run with them have them until their next edit:"
+        " modelplane.ai/x (engine main, Standalone); 1 adapter waits: the list of adapters is full"
+    )
+    said = run(asked.but(observed=seen)).conditions["ModelAccepted"][2]
+    assert said == f"{text} (393216 bytes)"
+    refused = {"status": "False", "message": f"update failed: {'x' * 400}"}
+    seen["model-route"]["status"]["conditions"][0] |= refused
+    said = run(asked.but(observed=seen)).conditions["ModelAccepted"][2]
+    words = f"update failed: {'x' * 304}…"
+    assert said.startswith(f"Not applied: HTTPRoute default/{REPLICA} ({words}); {text[:80]}")
+
+
 def test_a_full_list_keeps_what_it_has_and_names_nobody_who_waits_as_absent() -> None:
     room = {"slots": 512, "overcommit": 16}
     young = [placement(f"b{at:04}", "2026-01-02T00:00:00Z") for at in range(6_000)]

@@ -173,6 +173,45 @@ def test_a_container_that_cannot_start_is_named_with_why(status: Plain, fault: s
     assert diagnosed(leaves)["ModelReady"][2] == STARTS, "a pod on its way out"
 
 
+def test_a_rollout_that_stalled_says_which_container_cannot_start() -> None:
+    """Pods of before serve on, and what holds the new ones up is their first container."""
+    seen = applied(run(SCENE))
+    stalled = {
+        "type": "Progressing",
+        "status": "False",
+        "reason": "ProgressDeadlineExceeded",
+        "message": "late",
+    }
+    status = seen["model-serving-a"]["status"]["atProvider"]["manifest"]["status"]
+    status |= {"updatedReplicas": 0, "conditions": [{"type": "Available", "status": "True"}, stalled]}
+    pod = observed_pod({}, {"containerStatuses": [waiting("ErrImagePull")]})
+    said = run(SCENE.but(observed=seen, more={"pods-a": [pod]})).conditions["ModelUpdated"]
+    text = "a: late; Pod p, container engine: its image cannot be pulled"
+    assert said == (False, "RolloutStalled", text)
+
+
+def test_of_several_pods_the_first_by_name_is_named() -> None:
+    """In whatever order they are delivered: another text would be a write."""
+    seen = applied(run(SCENE), "created")
+    pods = [observed_pod({}, {"containerStatuses": [waiting("ErrImagePull")]}, name=name) for name in "qp"]
+    said = [run(SCENE.but(observed=seen, more={"pods-a": some})).conditions for some in (pods, pods[::-1])]
+    assert said[0] == said[1]
+    assert "Pod p, container engine: its image" in said[0]["ModelReady"][2]
+
+
+UNSEEN = observed_pod({}, {})
+NO_PODS = [
+    ("one that was not looked at yet", UNSEEN | {"status": {}}),
+    ("another kind", UNSEEN | {"kind": "Other"}),
+]
+
+
+@pytest.mark.parametrize(("reason", "pod"), NO_PODS, ids=[case[0] for case in NO_PODS])
+def test_what_is_no_pod_that_was_seen_says_nothing_of_pods(reason: str, pod: Plain) -> None:
+    assert diagnosed(pod)["PodsScheduled"][:2] == (False, "WaitingForPods"), reason
+    assert diagnosed(UNSEEN)["PodsScheduled"][:2] == (True, "Scheduled"), "a pod that nothing holds"
+
+
 COMPOSITE = replica(engine("a") | {"adapters": {"slots": 2, "maxRank": 8}}, gang("b"))
 ASKING = Scene(COMPOSITE, input=config(diagnose="Pods"), more={"adapters": []})
 ASKING = ASKING.but(observed=applied(run(ASKING), "started"))

@@ -189,6 +189,8 @@ def test_who_gets_a_name_is_ready_once_the_workloads_are_written_again() -> None
     assert "managementPolicies" not in managed.desired[workload]["spec"]
     status, reason, message = managed.conditions["ModelReady"]
     assert (status, reason) == (False, "NameTaken")
+    text = "What another ModelReplica of this name left on the cluster is not written by this one yet"
+    assert message == text
     now = existing()
     now["status"] = {"conditions": [{"type": "ModelReady", "status": str(status), "reason": reason}]}
     written = left.but(replica=now, observed=applied(managed))

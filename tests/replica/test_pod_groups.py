@@ -82,6 +82,12 @@ def test_a_gang_of_several_copies_says_that_nothing_binds_its_groups_together() 
     said = run(scene.but(observed=applied(run(scene)))).conditions["ModelAccepted"]
     assert said[:2] == (True, "Accepted")
     assert said[2].endswith("may hold devices and wait: two, three")
+    reserved = ON.but(replica=replica(gang("two", copies=2, metadata={"labels": {"modelplane.ai/x": "y"}})))
+    said = run(reserved.but(observed=applied(run(reserved)))).conditions["ModelAccepted"]
+    assert said[2].startswith("Reserved keys are left out")
+    assert said[2].endswith(
+        "; One PodGroup cannot bind several copies, so a group of these may hold devices and wait: two"
+    )
     silent = OFF.but(replica=several)
     assert run(silent.but(observed=applied(run(silent)))).conditions["ModelAccepted"][2] == ""
 
