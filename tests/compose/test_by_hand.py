@@ -140,7 +140,7 @@ def test_which_class_a_deployment_has(decision: Any, expected: Any, reason: str)
 
 def of(composite: Plain, given: Plain | None = None) -> Request:
     """A request as it comes from the wire, cut to what is asked of it."""
-    return Request(WireDocument(write.struct(composite)), input=given)
+    return Request(WireDocument(write.struct(composite)), input=given or {})
 
 
 def having(*kinds: str) -> Plain:
@@ -198,7 +198,7 @@ def test_a_composite_that_cannot_be_decoded_asks_for_nothing() -> None:
             raise Unreadable("odd")
 
     for given in (None, {"defaults": {"placement": {"rollout": {}}}}):
-        assert conditions.optional(Request(Broken({}), input=given)) == ()
+        assert conditions.optional(Request(Broken({}), input=given or {})) == ()
     stated = conditions.optional(Request(Broken({}), input={"capacity": "Published", "priorityClasses": [1]}))
     assert stated == (CAPACITY, PRIORITY), "but for what the input asks for"
 
