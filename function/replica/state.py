@@ -169,8 +169,7 @@ GROUP_FIELD = "schedulingGroup"
 
 def is_grouped(workload: Mapping[str, Any]) -> bool:
     """Tell whether the pods of a LeaderWorkerSet name a PodGroup."""
-    parts = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
-    return GROUP_FIELD in mapping(mapping(parts.get("leaderTemplate")).get("spec"))
+    return GROUP_FIELD in mapping(workload, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
 
 
 # Decide which observed objects stay although nothing wants them any more: Law C 1.

@@ -238,13 +238,14 @@ def _names_group(
     """Tell whether the pods of a gang name a PodGroup.
 
     They do as they did until an edit restarts them (Law C 6), unless no pod does because the LeaderWorkerSets
-    of the cluster have no such field. All copies share their templates, so one group would bind several
-    copies together, or protect one of them only.
+    of the cluster have no such field. Which of the two holds is known once the provider has acted. All copies
+    share their templates, so one group would bind several copies together, or protect one of them only.
     """
     if before is not None and not is_edited:
-        running = mapping(mapping(before.manifest.get("spec")).get("leaderWorkerTemplate"))
+        running = mapping(before.manifest, "spec", "leaderWorkerTemplate")
         if number(running.get("size"), engine.pods) == engine.pods:
-            is_there = not before.refusal if before.remote is None else is_grouped(before.remote)
+            seen = None if before.pending else before.remote
+            is_there = not before.refusal if seen is None else is_grouped(seen)
             if is_there or not is_grouped(before.manifest):
                 return is_grouped(before.manifest)
     return snapshot.cluster.spec.scheduling.gangs is not None and engine.copies == 1

@@ -184,6 +184,20 @@ def test_what_drops_the_field_is_said_and_switching_it_off_changes_nothing_there
     assert pods_of(run(OFF.but(observed=dropped))) == there
 
 
+def test_switching_it_off_before_the_provider_has_acted_on_an_edit_restarts_no_pod_twice() -> None:
+    """What the provider saw last has no group yet; it may have applied the one that has."""
+    first, scene = run(OFF), ON.edited(engines=[gang("main", nodes=2, image="vllm:v2")])
+    edited = run(scene.but(observed=applied(first)))
+    seen, before = applied(edited), applied(first)["model-serving-main"]
+    workload = seen["model-serving-main"]
+    workload["metadata"]["generation"] = 2
+    workload["status"]["conditions"][0]["observedGeneration"] = 1
+    workload["status"]["atProvider"] = before["status"]["atProvider"]
+    switched = run(scene.but(cluster=OFF.cluster, observed=seen))
+    assert pods_of(switched) == pods_of(edited)
+    assert groups_made(switched) == groups_made(edited)
+
+
 def test_a_group_that_is_refused_is_said_and_takes_no_model_out_of_service() -> None:
     first = run(ON)
     seen = applied(first)
