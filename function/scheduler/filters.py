@@ -323,8 +323,8 @@ class Domains:
         self.constraint = constraint
         key = constraint.topology_key
         self._domain_of = {cluster.name: cluster.labels[key] for cluster in clusters if key in cluster.labels}
-        self._domains = frozenset(self._domain_of.values())
-        self._enough = len(self._domains) >= (constraint.min_domains or 1)
+        self.names = frozenset(self._domain_of.values())
+        self._enough = len(self.names) >= (constraint.min_domains or 1)
         self._loads = Memo(self._load, most=1)
 
     def skews(self, counts: ReplicaCounts) -> tuple[dict[str, int], int]:
@@ -337,17 +337,17 @@ class Domains:
         replicas, least = self._loads.of(counts.version, counts)
         key = self.constraint.topology_key
         if self._enough:
-            behind = min(domain for domain in self._domains if replicas[domain] == least)
+            behind = min(domain for domain in self.names if replicas[domain] == least)
             text = f"{there} would be {skew} ahead of {behind} ({least})"
         else:
-            wanted = f"{len(self._domains)} of minDomains {self.constraint.min_domains} are there"
+            wanted = f"{len(self.names)} of minDomains {self.constraint.min_domains} are there"
             text = f"{there} would have {skew}, and {wanted}, so the least counts as 0"
         return f"{key}: {text}; maxSkew {self.constraint.max_skew}"
 
     def _load(self, counts: ReplicaCounts) -> tuple[Counter[str], int]:
         """Count the replicas of each domain, and the least of them."""
         replicas = counts.by(self._domain_of)
-        least = min((replicas[domain] for domain in self._domains), default=0) if self._enough else 0
+        least = min((replicas[domain] for domain in self.names), default=0) if self._enough else 0
         return replicas, least
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from function.api import ModelDeployment
 from function.api.reasons import Level, Reason
+from function.scheduler.filters import Spread
 from function.verify.gates import closed
 from tests.oracle import facts
 from tests.oracle.schedule import Scheduler
@@ -23,7 +24,7 @@ NOT_CERTIFIED = {
     "MalformedCluster": "the checker is given clusters that could be read",
     "NoPoolsPublished": "it holds every replica against the published pools",
     "ChargeNotPublished": "it counts the replicas themselves, whatever a cluster publishes of them",
-    "MaxReplicasPerCluster": "it depends on where replicas are: `verify/capacity.py`",
+    "MaxReplicasPerCluster": "it depends on where replicas are: `verify/rules.py`",
     "TopologySpread": "it depends on where replicas are: `verify/capacity.py`",
 }
 """Gates that `verify/gates.py` has no line for, and why."""
@@ -38,6 +39,27 @@ NOT_IN_THE_ORACLE = {
     "TopologySpread": "as above",
 }
 """Gates that `tests/oracle/schedule.py` has no line for, and why."""
+
+LEAVES_DOMAIN = {
+    "MalformedCluster": True,  # Its labels are not read.
+    "ClusterDeleting": False,
+    "ClusterSelectorMismatch": True,
+    "ClusterSelectorError": True,
+    "OutsideCacheFootprint": True,  # The ModelCache's selector.
+    "CacheNotReady": False,
+    "UntoleratedTaint": True,
+    "StackCannotExpress": False,
+    "ClusterNotReady": False,
+    "ClusterLost": False,
+    "NoGatewayAddress": False,
+    "NoPoolsPublished": False,
+    "ChargeNotPublished": False,
+}
+"""By standing gate, if `topologySpread` takes the domain of a closed cluster for none.
+
+As of a Pod's constraints, domains are those of clusters that pass selectors and taints. For others that are
+closed the spread waits: it gives up no zone that is down for a minute.
+"""
 
 
 @pytest.mark.parametrize("code", [code for code in GATES if code not in NOT_CERTIFIED])
@@ -54,6 +76,22 @@ def test_the_oracle_has_the_gate(code: str) -> None:
     assert read.clusters is not None
     is_open = Scheduler(read).open(read.clusters["here"])
     assert not is_open, f"tests/oracle/schedule.py opens a cluster that is rejected for {code}"
+
+
+@pytest.mark.parametrize("code", [reason.name for reason in Reason if reason.is_standing])
+def test_a_closed_cluster_is_a_domain_or_not(code: str) -> None:
+    world = CASES[code]().world.copy()
+    spread = {"topologyKey": "name", "whenUnsatisfiable": "DoNotSchedule"}
+    world.deployment["spec"].setdefault("placement", {})["topologySpread"] = [spread]
+    for cluster in world.clusters or ():
+        cluster["metadata"].setdefault("labels", {})["name"] = cluster["metadata"]["name"]
+    decision = drive.run(world, level="plain").decision
+    assert decision is not None
+    (constraint,) = Spread(decision.inputs, "DoNotSchedule").constraints
+    assert code in LEAVES_DOMAIN, (
+        f"does {code} close a domain? Say so here, and in `Spread.__init__` if it does"
+    )
+    assert ("here" not in constraint.names) is LEAVES_DOMAIN[code]
 
 
 @pytest.mark.parametrize("code", GATES)
