@@ -303,6 +303,26 @@ def test_without_times_more_copies_wait_and_both_is_said() -> None:
     assert wanted(life.edit())["replicas"] == 4, "0.9 says what its status is about"
 
 
+@pytest.mark.parametrize(
+    ("updated", "copies", "reason"),
+    [
+        (True, 4, "a failure takes away nothing that was evident"),
+        (False, 2, "nothing tells that the smaller groups were written"),
+    ],
+)
+def test_more_copies_follow_while_a_provider_fails_where_the_update_was_evident(
+    *, updated: bool, copies: int, reason: str
+) -> None:
+    life = Life(copies=2, workers=3)
+    life.edit(workers=1)
+    life.provide()
+    life.act()
+    life.observed[WORKLOAD]["status"]["conditions"][0] |= {"status": "False", "message": "no route to host"}
+    life.status = {"conditions": [{"type": "ModelUpdated", "status": str(updated)}]}
+    assert life.note().endswith(COPIES_WAIT), "it was not seen since"
+    assert wanted(life.edit(copies=4))["replicas"] == copies, reason
+
+
 def wanted(answer: Answer) -> Plain:
     """Return the spec of the LeaderWorkerSet that is desired."""
     made: Plain = answer.desired[WORKLOAD]["spec"]["forProvider"]["manifest"]["spec"]
@@ -317,6 +337,19 @@ def test_other_engines_get_no_more_copies_either() -> None:
     answer = run(scene.but(replica=after, observed=observed))
     other = answer.desired["model-serving-other"]["spec"]["forProvider"]["manifest"]["spec"]
     assert (wanted(answer)["leaderWorkerTemplate"]["size"], other["replicas"]) == (2, 1)
+    del observed["model-serving-other"]["spec"]["forProvider"]["manifest"]["spec"]["replicas"]
+    answer = run(scene.but(replica=after, observed=observed))
+    other = answer.desired["model-serving-other"]["spec"]["forProvider"]["manifest"]["spec"]
+    assert other["replicas"] == 5, "what was asked for before is not said, so it is no bound"
+
+
+def test_a_gang_that_does_not_say_its_size_has_not_become_smaller() -> None:
+    scene = Scene(replica(gang(copies=2)), input=SETTINGS)
+    observed = applied(run(scene))
+    del observed[WORKLOAD]["spec"]["forProvider"]["manifest"]["spec"]["leaderWorkerTemplate"]["size"]
+    answer = run(scene.edited(engines=[gang(copies=4)]).but(observed=observed))
+    assert wanted(answer)["replicas"] == 4
+    assert "more copies follow" not in answer.conditions["ModelUpdated"][2]
 
 
 def test_a_label_of_the_workload_restarts_no_pod() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from function.api.workload import digest_of
 from function.objects import NOTE
+from function.replica.compose import COUNTS
 from function.replica.kserve import WANTED
 from tests.replica import generate, kserve_cluster, schemas
 from tests.replica.build import (
@@ -957,7 +958,10 @@ def test_what_the_webhook_refuses_is_said_and_the_old_pods_serve() -> None:
 
 def test_pods_that_wait_are_seen_and_named() -> None:
     scene = SINGLE.but(input=config(diagnose="Pods", budget=True))
-    answer = run(scene.but(observed=applied(run(scene), "started")))
+    first = run(scene)
+    annotations = first.desired["pods-main"]["spec"]["objectTemplate"]["metadata"]["annotations"]
+    assert annotations[COUNTS] == "0 made, 0 updated, 0 available", "there is no service yet"
+    answer = run(scene.but(observed=applied(first, "started")))
     selector = answer.desired["pods-main"]["spec"]["observeObjects"]["selector"]["matchLabels"]
     assert selector["app.kubernetes.io/component"] == "llminferenceservice-workload"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.workload import digest_of
 from tests.replica.build import Scene, cluster, config, engine, gang, manifests, member, replica, run
 from tests.replica.provider import applied
 
@@ -49,6 +51,18 @@ def test_all_pods_of_a_gang_name_one_group_that_wants_all_of_them() -> None:
     }
     assert run(ON.but(observed=applied(answer))).desired == answer.desired
     assert run(ON.but(observed=applied(answer))).settled
+
+
+def test_the_name_of_a_group_follows_from_its_pods_in_every_release() -> None:
+    """Another name for the same pods is another template: an upgrade would restart the gang."""
+    answer = run(ON)
+    (name,) = groups_named(answer)
+    parts = copy.deepcopy(pods_of(answer))
+    templates = [parts["leaderTemplate"], parts["workerTemplate"]]
+    for template in templates:
+        del template["spec"]["schedulingGroup"]
+    digest = digest_of({"size": 3, "templates": templates})[:8]
+    assert name.startswith(f"my-model-5ab63-main-gang-{digest}-")
 
 
 def test_the_group_has_the_priority_of_its_pods() -> None:
@@ -97,6 +111,12 @@ def test_switching_it_restarts_nothing_and_the_next_edit_takes_it_over(before: S
     first = run(before)
     switched = after.but(observed=applied(first))
     assert run(switched).desired == first.desired
+    unsized = copy.deepcopy(switched.observed)
+    del unsized["model-serving-main"]["spec"]["forProvider"]["manifest"]["spec"]["leaderWorkerTemplate"][
+        "size"
+    ]
+    silent = run(switched.but(observed=unsized))
+    assert groups_named(silent) == groups_named(first), "a size that is not stated has not changed"
     scaled = run(switched.edited(engines=[gang("main", nodes=2, copies=4)]))
     assert pods_of(scaled) == pods_of(first), "copies restart no pod"
     assert groups_made(scaled) == groups_made(first)
