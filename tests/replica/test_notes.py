@@ -126,6 +126,7 @@ NOTES = (
         )
         for reason, since, at, generation in (
             ("another was between the two", BEFORE, LATER, 6),
+            ("when the first was written is not said", "", LATER, 5),
             ("the status is of the second of the first", AFTER, LATER, 5),
             ("the status is of the second of the second", BEFORE, AFTER, 5),
         )
