@@ -218,7 +218,8 @@ def test_an_edit_of_an_edit_taken_back_is_doubt_only_where_a_report_was_lost(los
         return
     answer = life.ask()
     assert answer.conditions["ModelUpdated"][1] == "Updating"
-    assert "if this lasts, edit the template again" in answer.conditions["ModelUpdated"][2]
+    late = "its controller has not reported on this spec yet; if this lasts, edit the template again"
+    assert late in answer.conditions["ModelUpdated"][2]
     assert answer.status["servingDigest"] == digest, "of the spec before them all"
     life.remote["status"]["hpaPodSelector"] = ""
     life.remote["metadata"]["managedFields"].append(write(life.second + 2, status=True))

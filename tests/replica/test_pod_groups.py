@@ -202,6 +202,10 @@ def test_what_drops_the_field_is_said_and_switching_it_off_changes_nothing_there
     assert "drop schedulingGroup" in answer.conditions["ModelUpdated"][2]
     assert answer.conditions["ModelReady"][0], "it serves as it would without"
     assert pods_of(run(OFF.but(observed=dropped))) == there
+    dropped["model-serving-main"]["metadata"]["generation"] = 2
+    dropped["model-serving-main"]["status"]["conditions"][0]["observedGeneration"] = 1
+    late = run(ON.but(observed=dropped)).conditions["ModelUpdated"]
+    assert "drop" not in late[2], "what the provider has not applied yet tells nothing"
 
 
 def test_switching_it_off_before_the_provider_has_acted_on_an_edit_restarts_no_pod_twice() -> None:
