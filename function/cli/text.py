@@ -40,7 +40,7 @@ TAIL = 12
 """Characters of its end that are always shown: the part that tells replicas apart."""
 
 LONGEST_NAME = 57
-"""Characters of the name: those of a replica come behind it."""
+"""Characters of the name of an object: the names of replicas and workloads go on behind it."""
 NARROWEST = 10
 """Columns that a sentence gets however far in it begins."""
 GAP = (0, 2, 0, 0)

@@ -160,7 +160,7 @@ def cache_claim_name(namespace: str, cache: str) -> str:
 
 
 def part_name(*parts: str) -> str:
-    """Name of something of a replica, from all that tells it apart. Mended where a cut ends in a dot."""
+    """Name of a part of a replica: the `child_name` of these, mended where that was cut at a dot."""
     name = child_name(*parts)
     return name if names.DNS_SUBDOMAIN.fullmatch(name) else _mended(*parts)
 

@@ -242,8 +242,8 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
         readable = replica.cluster not in state.unreadable
         if cluster is None and readable and state.clusters:
             continue  # 1. Its cluster is gone, and the list of clusters is no empty answer.
-        harsh = [taint for taint in cluster.spec.taints if taint.effect == "NoExecute"] if cluster else []
-        if not all(tolerated(decided.deployment, taint) for taint in harsh):
+        evicting = [taint for taint in cluster.spec.taints if taint.effect == "NoExecute"] if cluster else []
+        if not all(tolerated(decided.deployment, taint) for taint in evicting):
             continue  # 2. A NoExecute taint that the deployment does not tolerate.
         if (replica.cluster, replica.index) in identities:
             continue  # Of two objects with one identity only one is desired.

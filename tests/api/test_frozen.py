@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,24 @@ def test_values_are_equal_where_those_of_python_are(one: tuple[Any, ...], other:
     assert ours[0] != ours[1] or hash(ours[0]) == hash(ours[1])
     assert repr(ours[0]) == repr(pythons[0])
     assert deepcopy(ours[0]) == replace(ours[0]) == ours[0] != pythons[0]
+
+
+@frozen
+class Doubt:
+    reason: str
+
+
+@frozen
+class NameTaken(Doubt):
+    pass
+
+
+def test_a_class_of_one_field_and_one_that_inherits_it_are_compared_as_well() -> None:
+    assert Doubt("a") == Doubt("a") != Doubt("b")
+    assert hash(Doubt("a")) == hash(Doubt("a"))
+    assert NameTaken("a") == NameTaken("a") != Doubt("a")
+    assert repr(NameTaken("a")) == "NameTaken(reason='a')"
+    assert copy(NameTaken("a")) == NameTaken("a")
 
 
 def test_a_class_keeps_the_methods_it_has() -> None:
