@@ -420,7 +420,7 @@ def all_of(values: Iterable[bool]) -> bool:
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
     """Return the copies that a workload's spec asks for, 1 where it does not say."""
-    return max(0, number(mapping(workload, "spec").get("replicas"), 0)) or 1
+    return max(1, number(mapping(workload, "spec").get("replicas"), 1))
 
 
 def is_updating(workload: ObservedObject) -> bool:
