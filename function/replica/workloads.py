@@ -199,7 +199,7 @@ def engine_workload(
     if engine.is_gang:
         if _names_group(snapshot, engine, before, is_edited=is_edited):
             # Another one after every edit that restarts pods: in the one of before those count that are on
-            # their way out, so the first new pod would be bound alone.
+            # their way out, so the first new pod would be bound alone. Taken back, an edit accepts just that.
             group = digest_of({"size": engine.pods, "templates": templates})[:DIGEST]
             named = {GROUP_FIELD: {"podGroupName": names.part_name(replica, engine.name, "gang", group)}}
             templates = [{**template, "spec": template["spec"] | named} for template in templates]
