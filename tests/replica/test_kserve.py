@@ -1047,3 +1047,19 @@ def test_in_doubt_no_condition_but_the_first_changes(
         parts = 2 if base is APART or reason == "not there" else 3
         assert doubted.conditions[kind][:parts] == before.conditions[kind][:parts], reason
     assert doubted.ready == before.ready, reason
+
+
+def test_a_service_that_was_left_to_another_team_makes_nobody_ready_until_it_is_written_again() -> None:
+    """Until then what is seen of it is what the other team's pods did."""
+    labels = {"modelplane.ai/deployment": "my-model", "modelplane.ai/cluster": CLUSTER}
+    ours, theirs = copy.deepcopy(SINGLE.replica), copy.deepcopy(SINGLE.replica)
+    for one, namespace in ((ours, NAMESPACE), (theirs, "a-team")):
+        stamps = {"creationTimestamp": "2026-03-01T08:00:00Z", "labels": labels}
+        one["metadata"] |= {"namespace": namespace, "uid": f"uid-in-{namespace}", **stamps}
+    free, taken = {"namesakes": [ours]}, {"namesakes": [ours, theirs]}
+    alone = SINGLE.but(replica=ours, input=config(namesakes="Refuse"), more=free)
+    both = alone.but(observed=applied(run(alone)), more=taken)
+    left = both.but(observed=applied(run(both)), more=free)
+    answer = run(left)
+    assert answer.conditions["ModelReady"][:2] == (False, "NameTaken")
+    assert run(left.but(observed=applied(answer))).reason("ModelReady") == "Serving"
