@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from function.api.inputs import SchedulerConfig
+from function.scheduler.schedule import schedule
 from tests.support import build
 from tests.support.cases import clusters
 from tests.support.drive import Answer, run
@@ -23,6 +25,7 @@ from tests.support.preempting import (
     running,
     waiting,
 )
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -469,3 +472,23 @@ BAD = [
 def test_a_bad_guarantee_is_an_invalid_input(change: Plain, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         SchedulerConfig.parse(given(guaranteed("a", A, nodes=2)) | change)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "dropped", "reason"),
+    [
+        ("third", [], "what its own team holds elsewhere may be within its guarantee, or not: doubt keeps"),
+        (A, ["replica-a-0"], "what another team is guaranteed says nothing of it"),
+    ],
+)
+def test_who_gives_way_where_only_its_own_clusters_were_read(
+    namespace: str, dropped: list[str], reason: str
+) -> None:
+    ours, mine = called("x", "third", "batch"), held(called("x", "third"), "a", value=10)
+    naming = named(mine, "ml-team/chat", "production")
+    first = waiting(called("chat", A, "production"), "a")
+    config = given(guaranteed("a", namespace, nodes=2))
+    observed = {"replica-a-0": mine}
+    decision = decide(World(ours, arbitrating(naming, a=1), [mine, first], observed, input=config))
+    inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, whole=False))
+    assert [left.own_replica.key for left in schedule(inputs).dropped] == dropped, reason

@@ -299,6 +299,34 @@ def test_more_copies_wait_where_fewer_pods_in_each_do(
 
 
 @pytest.mark.parametrize(
+    ("stamped", "workers", "copies", "expected", "reason"),
+    [
+        (None, None, 2, 2, "workers that state no nodes are one pod, before and after"),
+        (4, 4, 2, 2, "as many workers as before give nothing back"),
+        (4, 2, 3, 1, "copies that the stamp leaves out are one"),
+    ],
+)
+def test_what_a_stamp_leaves_out_is_one(
+    stamped: int | None, workers: int | None, copies: int, expected: int, reason: str
+) -> None:
+    def made(workers: int | None, image: str, copies: int | None = None) -> Plain:
+        members = [
+            build.member("Leader", [build.request("gpu", 8)], image=image),
+            build.member("Worker", [build.request("gpu", 8)], nodes=workers, image=image),
+        ]
+        return ask(3, engines=[build.engine("main", members, copies=copies)], placement=ONE)
+
+    own_replicas = [build.replica(made(stamped, OLD), name, 0, pools="p0", ready=True) for name in "abc"]
+    for replica in own_replicas:
+        replica["spec"]["engines"][0].pop("copies", None)
+    fleet = clusters(a=20, b=20, c=20)
+    wanted = made(workers, NEW, copies)
+    answer = run(World(wanted, fleet, own_replicas, build.observed(*own_replicas)))
+    assert images(answer)["a-0"] == OLD, "it waits for its turn"
+    assert answer.replicas["replica-a-0"]["spec"]["engines"][0]["copies"] == expected, reason
+
+
+@pytest.mark.parametrize(
     ("workers", "nodes", "waiting", "reason"),
     [
         (1, 12, [2, 1], "10 nodes of the gang of before and 8 beside it would be 18 of 12"),

@@ -333,6 +333,23 @@ def test_a_replica_whose_spec_cannot_be_read_is_kept_as_it_is() -> None:
     assert (replica.shape, replica.mismatch, replica.doubt) == (None, None, "the replica cannot be read")
 
 
+@pytest.mark.parametrize(
+    ("selectors", "config", "doubt"),
+    [
+        (['device.driver == "x"'], {"typo": 1}, "the input is invalid"),
+        (["device.("], {}, "a selector does not compile"),
+        (["device.("], {"typo": 1}, "a selector does not compile"),
+    ],
+)
+def test_what_cannot_be_compared_is_kept_and_says_why(
+    selectors: list[str], config: Plain, doubt: str
+) -> None:
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    wanted = ask(engines=[single(build.request("gpu", 8, *selectors))])
+    made = World(wanted, [one("a", 1)], [own_replica], build.observed(own_replica), input=config)
+    assert [replica.doubt for replica in decide(made).kept] == [doubt]
+
+
 DRAINED = one("a", 2, taints=[build.taint("x", "NoExecute")])
 
 
