@@ -6,8 +6,10 @@ set -euo pipefail
 # shellcheck source=hack/module.sh
 . "$(dirname "$0")/module.sh"
 
-version=${1#v} folder=$(realpath -m "$2") programs=$(realpath "$3")
-scripts=$(realpath "${CONTROLPLANE:-../shared/controlplane}")
+version=${1#v} folder=$(realpath -m "$2") programs=$(realpath -m "$3")
+scripts=$(realpath -m "${CONTROLPLANE:-$(dirname "$0")/../../shared/controlplane}")
+[ -e "$scripts/up.sh" ] || { echo "$scripts/up.sh is not there; name its folder with CONTROLPLANE" >&2; exit 1; }
+[ -x "$programs/kube-scheduler" ] || { echo "$programs has no kube-scheduler; LWS goes with KUBERNETES" >&2; exit 1; }
 unpack "sigs.k8s.io/lws@v$version"
 workload=$folder/controlplane/workload
 mkdir -p "$folder/bin" "$workload"/lws-{crds,webhook}

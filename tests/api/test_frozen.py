@@ -1,4 +1,4 @@
-"""Dataclasses that `frozen` makes are values as Python's frozen ones are, and take less to define."""
+"""Dataclasses that `frozen` makes are compared, copied and shown as Python's, and take less to define."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
 @pytest.mark.parametrize("words", ["lint", "why chat", "size qwen3-8b"])
 def test_a_verb_on_files_imports_no_client_and_no_protobuf(words: str, tmp_path: Path) -> None:
     """They would take a tenth of the time of a small command."""
-    fleet = write(tmp_path / "fleet.yaml", [build.cluster("east", [build.pool("h100", 4)])])
+    objects = [build.deployment("chat"), build.cluster("east", [build.pool("h100", 4)])]
+    fleet = write(tmp_path / "fleet.yaml", objects)
     loaded = set(_started("-c", MODULES, *words.split(), str(fleet)).stderr.split())
     assert "function.scheduler.schedule" in loaded
     assert loaded.isdisjoint(("function.wire", "function.recording", "google.protobuf", "grpc", "kubernetes"))

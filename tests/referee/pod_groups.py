@@ -99,12 +99,11 @@ class Grouped(Queued):
 
     def becomes(self, pods: int, bound: int, what: str) -> None:
         """Wait until so many pods have nodes and devices; raise Unexpected where that does not last."""
-        self.until(
-            lambda _: self.holds() == (pods, bound, bound), f"{what}: {self.holds()} of {pods}, {bound}"
-        )
+        wanted = pods, bound, bound
+        self.until(lambda _: self.holds() == wanted, f"{what}: {wanted}")
         self.settle()
-        if self.holds() != (pods, bound, bound):
-            raise Unexpected(f"{what}: {self.holds()} instead of {pods}, {bound}")
+        if (held := self.holds()) != wanted:
+            raise Unexpected(f"{what}: {held} instead of {wanted}")
 
     def runs(self, pods: int, what: str) -> None:
         """Wait until all pods run as it is wanted."""
@@ -204,6 +203,8 @@ def is_scaled(pool: Pool) -> None:
         raise Unexpected("two copies have a PodGroup")
     gang.edit(pool.gang(image="vllm:v3"))
     gang.runs(2, "one copy, edited")
+    if gang.groups() != 1:
+        raise Unexpected(f"one copy has {gang.groups()} PodGroups")
 
 
 def is_switched_on(pool: Pool) -> None:

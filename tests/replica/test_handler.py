@@ -1,4 +1,4 @@
-"""What an answer about a replica says besides objects and conditions: when to ask again, how ready it is."""
+"""An answer about a replica says, besides objects and conditions, when to ask again and how ready it is."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ Plain = dict[str, Any]
 WITH = cluster(scheduling={"gangs": "PodGroup"})
 OFF = Scene(replica(gang("main", nodes=2)))
 ON = OFF.but(cluster=WITH)
+ON_KSERVE = replica(gang("main", args=("--pipeline-parallel-size=2",)))
+ON_KSERVE["spec"]["serving"] = {"model": {"uri": "hf://a/b"}}
 
 
 def pods_of(answer: Answer) -> Plain:
@@ -79,13 +81,14 @@ def test_the_group_has_the_priority_of_its_pods() -> None:
         (ON.but(replica=replica(engine())), "a pod alone comes up whole"),
         (ON.but(replica=replica(gang("main", copies=2))), "one group would bind both copies together"),
         (
-            ON.but(cluster=cluster(stack="KServe", scheduling={"gangs": "PodGroup"})),
+            Scene(ON_KSERVE, cluster(stack="KServe", scheduling={"gangs": "PodGroup"})),
             "KServe writes the pods",
         ),
     ],
 )
 def test_other_pods_name_none(scene: Scene, reason: str) -> None:
     answer = run(scene)
+    assert any(key.startswith("model-serving") for key in answer.desired), "else it would prove nothing"
     assert not groups_made(answer), reason
     assert "schedulingGroup" not in str(answer.desired), reason
 
@@ -163,7 +166,10 @@ def test_a_gang_that_becomes_several_names_none_from_its_next_edit_on() -> None:
     second = run(scaled.but(observed=applied(first)))
     assert pods_of(second) == pods_of(first)
     edited = scaled.edited(engines=[gang("main", nodes=2, copies=2, image="vllm:v2")])
-    assert groups_named(run(edited.but(observed=applied(second)))) == {""}
+    third = run(edited.but(observed=applied(second)))
+    assert groups_named(third) == {""}
+    alone = run(ON.edited(engines=[gang("main", nodes=2, image="vllm:v3")]).but(observed=applied(third)))
+    assert groups_named(alone) == groups_made(alone).keys() - groups_made(third).keys() != {""}
 
 
 def test_a_group_leaves_with_its_engine() -> None:

@@ -1,4 +1,4 @@
-"""What a pass reads: which replicas are in service, whom a deployment sees, what is gone, what time it is."""
+"""A pass reads which replicas are in service, whom a deployment sees, what is gone, and what time it is."""
 
 from __future__ import annotations
 

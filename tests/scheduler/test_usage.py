@@ -1,4 +1,4 @@
-"""What is held of quotas as a pass goes on, against sums that are made afresh of all that is held."""
+"""Quotas are counted as a pass goes on; here against sums that are made afresh of all that is held."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def short_of(under: list[Quota], holders: list[Held], asking: Held) -> list[Any]
 
 
 def share_of(under: list[Quota], holders: list[Held], asking: Held) -> GuaranteeShare | None:
-    """Whether one more would be borrowed; None where no guarantee covers it."""
+    """Say if one more would be borrowed; None where no guarantee covers it."""
     borrowed, any_covers = False, False
     for of in (of for of in under if of.guaranteed):
         needs = counts(of, asking.cluster, asking.replica)

@@ -85,7 +85,7 @@ CROWDED = Size((2,), (1, 2), (3,), most=4, replicas=3, events=6)
 USUAL = Size((2, 3, 4), (1, 2, 2, 3), (2, 3, 4), most=6, replicas=4, events=14)
 SMALL = Size((2, 2, 3), (1, 1, 2), (1, 2), most=2, replicas=2, events=5)
 SIZES = (*(SMALL,) * 9, USUAL)
-"""A small world is lived through for a tenth of the work, and meets the corners of a rule more often."""
+"""A small world takes an eighth to a quarter of the work, and meets the corners of a rule more often."""
 
 
 def deployment_name(number: int) -> Name:
@@ -430,7 +430,7 @@ class Day:
         return complaints
 
     def may_wait(self, replica: Plain) -> bool:
-        """Whether a replica may wait for a node: one that served never yields.
+        """Let one that served wait for a node, because it never yields.
 
         A restore may have brought it back to a pool that shrank since.
         """
