@@ -2,6 +2,9 @@
 
 As `race`, and beside it: clusters that arbitrate, budgets of deployments, replicas that fail. It is recorded
 which Ready replica the function gave up, and held against what was true at that moment.
+
+Whole days with classes (`whole`) look at who gives way. Here it is looked at what stands at rest, too: who
+waits in vain for what a lower class or a borrower holds, and which note is not true.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Episodes: a fleet from a seed, things happen to it, and the promises are looked at after every step."""
+"""Episodes: a fleet from a seed, things happen to it, and the promises are looked at after every step.
+
+Whole days (`swarm`) have engines and pools of one or two shapes, and are at rest after minutes. Here devices,
+labels and policies are drawn freely, and after the last event three reconciles are enough.
+"""
 
 from __future__ import annotations
 

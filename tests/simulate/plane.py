@@ -5,6 +5,9 @@
 - What is deleted leaves the observed state at once and lives on, terminating, in the list of all replicas.
 - An object keeps the name it has under its key.
 - Reads come from caches: the list of all replicas may lag behind, and a requirement may fail to arrive.
+
+`tests.support.crossplane` has clock and queue besides. Here a test decides who reconciles next and how old
+the list is that it reads, and looks at each settled request with its answer.
 """
 
 from __future__ import annotations

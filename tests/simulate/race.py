@@ -5,6 +5,9 @@ own replicas it always sees as they are), what it desires is applied, what it do
 for a while. A replica becomes Ready when the pool has nodes left for it, first come, first served. With
 `capacity: Published` clusters reconcile too, each from a list of its own age, and what they published last is
 all that deployments are told of each other.
+
+In whole days (`swarm`) a list is as new as its call, and the Composition is the shipped one. Here lists are
+old, each setting is played without the others, and several deployments pass a quota at once.
 """
 
 from __future__ import annotations
