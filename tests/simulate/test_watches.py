@@ -194,7 +194,8 @@ def repeating(lag: float) -> tuple[ControlPlane, list[Plain]]:
         request = pb.RunFunctionRequest.FromString(content)
         read.append(drive.plain(request.observed.composite.resource))
         response = pb.RunFunctionResponse()
-        response.desired.composite.resource.update({"status": {"said": read[-1]["spec"]["says"]}})
+        words = read[-1]["spec"]["says"]
+        response.desired.composite.resource.update({"status": {"said": words} if words else {}})
         return response.SerializeToString()
 
     made = ControlPlane({"Asker": [Step(answer)]}, lag=(lag, lag))
@@ -239,6 +240,53 @@ def test_conditions_are_refused_where_somebody_wrote_since_the_status() -> None:
     made.run(100.0)
     assert made.objects[ASKER]["status"]["conditions"][-1]["observedGeneration"] == 3
     assert len(read) > 2
+
+
+class Applied(NamedTuple):
+    """A status, what Crossplane applied of it last, what it applies now, and what is left."""
+
+    reason: str
+    held: Plain
+    before: Plain
+    now: Plain
+    left: Plain
+
+
+APPLIED = [
+    Applied("what an answer leaves out goes", {"a": 1, "b": 2}, {"a": 1, "b": 2}, {"b": 2}, {"b": 2}),
+    Applied("so does an object in which nothing is left", {"n": {"x": 1}}, {"n": {"x": 1}}, {}, {}),
+    Applied("a field of another writer stays", {"a": 1, "user": 2}, {"a": 1}, {}, {"user": 2}),
+    Applied("so does one beside ours", {"n": {"x": 1, "y": 2}}, {"n": {"x": 1}}, {}, {"n": {"y": 2}}),
+    Applied("and one in what is applied empty", {"n": {"y": 2}}, {}, {"n": {}}, {"n": {"y": 2}}),
+    Applied("what another changed is theirs", {"a": 2}, {"a": 1}, {}, {"a": 2}),
+    Applied("unless it is applied once more", {"a": 2}, {"a": 1}, {"a": 1}, {"a": 1}),
+    Applied("a list is one value", {"rows": [1, 2]}, {"rows": [1, 2]}, {"rows": [2]}, {"rows": [2]}),
+    Applied("what is applied empty is there", {"n": {"x": 1}}, {"n": {"x": 1}}, {"n": {}}, {"n": {}}),
+    Applied("what another took away is gone", {"b": 2}, {"a": 1, "b": 2}, {"b": 2}, {"b": 2}),
+]
+
+
+@pytest.mark.parametrize("case", APPLIED, ids=lambda case: case.reason)
+def test_what_an_apply_leaves_of_a_status(case: Applied) -> None:
+    assert crossplane.applied(case.held, case.before, case.now) == case.left
+
+
+@pytest.mark.parametrize("happens", ["nothing", "a restart", "a restore"])
+def test_what_an_answer_leaves_out_of_the_status_goes(happens: str) -> None:
+    """Which fields are Crossplane's is kept with the object: neither a restart nor a restore forgets it."""
+    made, _ = repeating(0.0)
+    status = made.objects[ASKER]["status"]
+    made.patch(ASKER, status={**status, "noted": "by hand"})
+    made.run(10.0)
+    if happens == "a restart":
+        made.restart()
+    elif happens == "a restore":
+        made.restore(made.backup())
+    say(made, "")
+    made.run(10.0)
+    left = made.objects[ASKER]["status"]
+    assert left == {"noted": "by hand", "conditions": left["conditions"]}
+    assert [row["type"] for row in left["conditions"]] == ["Ready", "Responsive", "Synced"]
 
 
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")

@@ -16,8 +16,9 @@ update of every object and its start a create. Read in Crossplane's source at v2
 A reconcile reads its composite, and what that composes, from a cache that watches fill. It writes one thing
 after the other, and each write shows in the cache a moment later. So what it wrote first queues it again
 while it runs, and the next reconcile begins before what it wrote last can be seen: it is answered on what
-was, and is repeated once that arrives. The conditions are written with the version that the status got, and
-refused where somebody wrote in between.
+was, and is repeated once that arrives. The status is applied server-side: what an answer leaves out goes,
+unless another writer has it. The conditions are written with the version that the status got, and refused
+where somebody wrote in between.
 """
 
 from __future__ import annotations
@@ -206,6 +207,26 @@ def copied(plain: Any) -> Any:
     return [copied(value) for value in plain] if isinstance(plain, list | tuple) else plain
 
 
+def applied(held: Plain, before: Plain, now: Plain) -> Plain:
+    """Return what a server-side apply leaves of an object, by what its writer applied before and applies now.
+
+    What the writer leaves out goes, unless somebody else has changed it since. A list is one value. A value
+    that somebody wrote before it was applied as well would stay in Crossplane; here it goes.
+    """
+    made: Plain = {}
+    for key in held | now:
+        has, had, gets = held.get(key), before.get(key), now.get(key)
+        if isinstance(has, dict) and all(isinstance(part, dict | None) for part in (had, gets)):
+            part = applied(has, had or {}, gets or {})
+            if part or key in now or key not in before:
+                made[key] = part
+        elif key in now:
+            made[key] = gets
+        elif key not in before or has != had:
+            made[key] = has
+    return made
+
+
 class Name(NamedTuple):
     """What an object is stored under."""
 
@@ -299,6 +320,8 @@ class Composite:
     """What each step required in the last reconcile."""
     watched: dict[str, list[pb.ResourceSelector]] = field(default_factory=dict)
     """What required resources are watched by, by kind."""
+    applied: Plain = field(default_factory=dict)
+    """The status that was applied last: what Crossplane may take away."""
     seen: dict[str, str] = field(default_factory=dict)
     """The versions of what was observed when the reconcile under way began, by key."""
     began: Plain = field(default_factory=dict)
@@ -318,6 +341,7 @@ class Backup(NamedTuple):
 
     objects: dict[Name, Plain]
     composed: dict[Name, dict[str, Name]]
+    applied: dict[Name, Plain]
     version: int
     """The resource version that was given last."""
 
@@ -498,21 +522,25 @@ class ControlPlane:
         self._shown.clear()
         self._cache = Store(self.objects)
         for name, composite in self.composites.items():
-            self.composites[name] = Composite(composed=composite.composed, wakes=composite.wakes + 1)
+            self.composites[name] = Composite(
+                composed=composite.composed, applied=composite.applied, wakes=composite.wakes + 1
+            )
         for plain in list(self.objects.values()):
             self._notify(None, plain)
 
     def backup(self) -> Backup:
         """Return all there is now."""
         composed = {name: dict(composite.composed) for name, composite in self.composites.items()}
-        return Backup(dict(self.objects), composed, self._version)
+        applied = {name: composite.applied for name, composite in self.composites.items()}
+        return Backup(dict(self.objects), composed, applied, self._version)
 
     def restore(self, backup: Backup) -> None:
         """Let all be as it was: versions that were given since are given again. Crossplane starts anew."""
         self._version = backup.version
         self.objects = Store(backup.objects)
         self.composites = {
-            name: Composite(composed=dict(composed)) for name, composed in backup.composed.items()
+            name: Composite(composed=dict(composed), applied=backup.applied[name])
+            for name, composed in backup.composed.items()
         }
         self._messages.clear()
         for name, plain in self.objects.items():
@@ -753,7 +781,8 @@ class ControlPlane:
             yield
         composite.stated = [step.stated for step in ran]
         self._watch(name, composite)
-        status = {**self.objects[name].get("status", {}), **answer.status}
+        status = applied(self.objects[name].get("status", {}), composite.applied, answer.status)
+        composite.applied = answer.status
         self.patch(name, status=status)
         written = self.objects[name]
         yield
