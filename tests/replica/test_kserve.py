@@ -966,6 +966,18 @@ def test_pods_that_wait_are_seen_and_named() -> None:
     assert selector["app.kubernetes.io/component"] == "llminferenceservice-workload"
 
 
+def test_a_service_stays_in_its_namespace_whatever_the_input_wants_now() -> None:
+    """Its successor elsewhere would need the devices that its pods hold."""
+    first, asked = run(SINGLE), SINGLE.but(input=config(remoteNamespace="Same"))
+    assert manifests(run(asked))[SERVICE]["metadata"]["namespace"] == NAMESPACE, "a new one goes there"
+    more = copy.deepcopy(SINGLE.replica)
+    more["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = 4
+    after = manifests(run(asked.but(replica=more, observed=applied(first))))
+    made = [after[key] for key in after if key == SERVICE or key.startswith("resource-claim")]
+    assert len(made) == 3, "the service, and the claims of before and after the edit"
+    assert {manifest["metadata"]["namespace"] for manifest in made} == {"default"}
+
+
 def test_budgets_select_what_kserve_labels() -> None:
     budgets = manifests(run(APART.but(input=config(budget=True))))
     assert budgets["budget-d"]["spec"]["selector"]["matchLabels"] == {
