@@ -220,6 +220,19 @@ def test_of_a_composite_that_cannot_be_decoded_all_stays_and_nothing_is_believed
     )
 
 
+def test_a_namesake_that_cannot_be_decoded_takes_no_name() -> None:
+    made = replica()
+    labels = {"modelplane.ai/deployment": "my-model", "modelplane.ai/cluster": made["spec"]["clusterName"]}
+    made["metadata"]["labels"] = labels
+    asked = Scene(made, input=config(namesakes="Refuse"), more={"namesakes": [made]}).asked.request()
+    alone = drive.of_core(handler.run(asked))
+    required = {**asked.required, "namesakes": (*asked.required["namesakes"], Undecodable(made))}
+    answer = drive.of_core(handler.run(dataclasses.replace(asked, required=required)))
+    assert answer.conditions["ModelAccepted"] == alone.conditions["ModelAccepted"]
+    assert answer.desired == alone.desired
+    assert answer.desired
+
+
 @pytest.mark.parametrize(
     ("reason", "seen", "metadata", "expected"),
     [
