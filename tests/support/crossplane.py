@@ -333,7 +333,7 @@ class Composite:
     started: int = 0
     """The same when the reconcile under way began."""
     counts: Counter[str] = field(default_factory=Counter)
-    """reconciles, calls, bytes, tokens, dropped, opened."""
+    """reconciles, calls, bytes, tokens, dropped, opened, refused."""
 
 
 class Backup(NamedTuple):
@@ -762,6 +762,7 @@ class ControlPlane:
         gone = {key: composite.composed[key] for key in composite.seen if key not in answer.desired}
         if any(self._is_newer(child, composite.seen[key]) for key, child in gone.items()):
             composite.again = True  # It writes to what it deletes first, with the version that it has seen.
+            composite.counts["refused"] += 1
             return
         for key, child in gone.items():
             composite.composed.pop(key)
