@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -25,12 +24,10 @@ from function.api.devices import Attributes, Device, DeviceList, Devices, Shared
 from function.api.model import STANDARD, CelVersion, ConditionStatus, Model, Name, condition, mapping, number
 from function.api.taints import Taint
 from function.api.text import latest, seconds_of
-from function.boundary import Shape
+from function.boundary import Shape, frozen
 from function.cel.subject import Subject, bind_node
 
 # A pool of nodes of a cluster: as it is declared, as it is published, and as the scheduler sees it.
-
-T = TypeVar("T")
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 """Writes values down so that equal values give equal texts."""
@@ -93,17 +90,7 @@ DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
 """A device list and the release that reads it; no list where none is published."""
 
 
-@dataclass_transform(eq_default=False, frozen_default=True)
-def _frozen_by_type(kind: type[T]) -> type[T]:
-    """Make a dataclass that the type checker keeps frozen, as it does one with `frozen=True`.
-
-    That one sets every field through `object.__setattr__`: 19,000 instructions for a pool instead of 7,000,
-    and a fleet has thousands of pools.
-    """
-    return dataclass(eq=False)(kind)
-
-
-@_frozen_by_type
+@frozen(slots=False, eq=False)
 class Pool:
     """A pool as the scheduler sees it: what is published, completed from the declaration."""
 

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import partial
 from operator import attrgetter, eq
 from typing import Any, Protocol, TypeAlias, TypeVar, dataclass_transform
 
@@ -25,27 +26,28 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(kind: type[T]) -> type[T]:
+def frozen(kind: type[Any] | None = None, *, slots: bool = True, eq: bool = True) -> Any:
     """Make a dataclass with slots, compared by its fields, that the type checker keeps frozen.
 
     `dataclass(frozen=True)` writes and compiles eight methods for a class, which took a fifth of the time of
     a small command, and every instance sets each field through `object.__setattr__`. Only `__init__` is
-    written here, and it sets fields directly.
+    written here, and it sets fields directly. A class that remembers what it derives needs `slots=False`.
     """
-    made = dataclass(slots=True, eq=False, repr=False)(kind)
-    values = attrgetter(*(item.name for item in fields(made) if item.compare))  # type: ignore[arg-type]
+    if kind is None:
+        return partial(frozen, slots=slots, eq=eq)
+    made = dataclass(slots=slots, eq=False, repr=False)(kind)
+    values = attrgetter(*(item.name for item in fields(made) if item.compare))
 
     def shown(self: Any) -> str:
         stated = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
         return f"{self.__class__.__qualname__}({', '.join(stated)})"
 
-    methods = {
-        "__eq__": lambda self, other: (
+    methods: dict[str, Any] = {"__repr__": shown}
+    if eq:
+        methods["__eq__"] = lambda self, other: (
             values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-        ),
-        "__hash__": lambda self: hash(values(self)),
-        "__repr__": shown,
-    }
+        )
+        methods["__hash__"] = lambda self: hash(values(self))
     for name, method in methods.items():
         if name not in kind.__dict__:
             setattr(made, name, method)
@@ -207,6 +209,10 @@ class Request:
     """The requirements that an earlier answer of this reconcile stated; all of them are delivered."""
     seeded: bool = False
     """An earlier call of this reconcile was seeded, see `watches`."""
+
+    def asks(self, field: str, value: str) -> bool:
+        """Tell whether the input says so. What else it says may be invalid."""
+        return self.input.get(field) == value
 
     def watches(self, requirements: Iterable[Requirement]) -> bool:
         """Tell if Crossplane watches what is required: from 2.4 on, when it has been stated once.

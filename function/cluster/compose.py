@@ -146,7 +146,7 @@ VERIFIED, USABLE = "DevicesVerified", "CapacityUsable"
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    asked = {VERIFIED: observes_drift(request), USABLE: request.input.get("capacity") == "Usable"}
+    asked = {VERIFIED: observes_drift(request), USABLE: request.asks("capacity", "Usable")}
     return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *(kind for kind in asked if asked[kind]))
 
 
@@ -158,7 +158,7 @@ def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, An
         reachable(snapshot),
         pools_published(snapshot),
         *((verified(request, status),) if observes_drift(request) else ()),
-        *((capacity_usable(snapshot),) if request.input.get("capacity") == "Usable" else ()),
+        *((capacity_usable(snapshot),) if request.asks("capacity", "Usable") else ()),
     )
 
 

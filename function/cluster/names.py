@@ -64,13 +64,13 @@ def observes_drift(request: Request) -> bool:
 
 
 def asks_for(request: Request, key: str) -> bool:
-    """Tell whether a collection is to be looked at. The rest of the input may be invalid."""
-    usable = request.input.get("capacity") == "Usable"
+    """Tell whether a collection is to be looked at."""
+    usable = request.asks("capacity", "Usable")
     if key == TAINT_RULES:
         release = text_at(request.composite, "spec", "celVersion")
         return usable and release == TAINT_RULES_SINCE
     if key == CLAIMS:
-        return usable and request.input.get("tenants") == "Charge"
+        return usable and request.asks("tenants", "Charge")
     return observes_drift(request) or usable
 
 

@@ -59,7 +59,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
         requirements.append(
             Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
         )
-        if request.input.get("preemption") == "Arbitrate":
+        if request.asks("preemption", "Arbitrate"):
             waiting = tuple(sorted((*labels, (PREEMPTING_LABEL, "true"))))
             requirements.append(
                 Requirement(PREEMPTING, API_VERSION, "ModelReplica", match_labels=waiting, served_by=REPLICAS)

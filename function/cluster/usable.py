@@ -204,7 +204,7 @@ def usable_nodes(
 
     `classes`: the device entries of each class, by its name. `replicas`: those on the cluster, where known.
     """
-    if request.input.get("capacity") != "Usable":
+    if not request.asks("capacity", "Usable"):
         return None
     doubt = _doubt(request, names.NODES) or _doubt(request, names.SLICES)
     if doubt is not None:

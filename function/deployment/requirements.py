@@ -182,12 +182,12 @@ def coordinated(request: Request) -> bool:
 
     It takes all replicas, which are not listed where the clusters publish what is charged to them.
     """
-    return request.input.get("coordination") == "GlobalOrder" and not published(request)
+    return request.asks("coordination", "GlobalOrder") and not published(request)
 
 
 def published(request: Request) -> bool:
     """Tell if the input asks for published charges, in the place of all replicas. Read by itself, too."""
-    return request.input.get("capacity") == "Published"
+    return request.asks("capacity", "Published")
 
 
 def referenced_cache(request: Request) -> tuple[str, str]:

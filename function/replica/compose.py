@@ -28,7 +28,7 @@ from function.replica.kserve import observed_states_on_kserve, on_kserve, states
 from function.replica.picker import CONFIG_FILE, PHASES_PLUGIN, routing
 from function.replica.pods import engine_port
 from function.replica.snapshot import REMOTE_NAMESPACE, ReplicaSnapshot, was_updated
-from function.replica.state import EngineState, engine_state, observed_states, remaining
+from function.replica.state import EngineState, engine_state, is_ready, observed_states, remaining
 from function.replica.workloads import (
     ClaimTemplate,
     EnginePods,
@@ -256,7 +256,7 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
     if read.what == names.SERVICE:
         return bool(ready_engines)
     if read.what == names.PICKER:
-        return any(picker.ready is True for picker in names.among(observed, names.PICKER))
+        return is_ready(observed, names.PICKER)
     if read.what == names.CLAIM or read.what in names.ROUTING:
         return any(names.read_key(observed_key) == read for observed_key in observed)
     return True

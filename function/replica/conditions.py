@@ -28,7 +28,7 @@ from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, failing, unschedulable
 from function.replica.kserve import waits_for
 from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot
-from function.replica.state import FAILED_CREATE, EngineState, all_of
+from function.replica.state import FAILED_CREATE, EngineState, all_of, is_ready
 from function.transitions import MISSING, Before, conditions_before, transitions, unmet
 
 ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
@@ -126,7 +126,7 @@ def _vouched(before: dict[str, Any]) -> dict[str, Any]:
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
-    return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if request.input.get("diagnose") == "Pods" else ()))
+    return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if request.asks("diagnose", "Pods") else ()))
 
 
 def conditions(
@@ -151,7 +151,7 @@ def conditions(
         # The workloads are those of the spec before: what all of their copies run is not what is wanted.
         updated = unmet(UPDATED, "Updating", snapshot.message)
     composed = (_accepted(snapshot, observed, states), ready, updated)
-    if request.input.get("diagnose") != "Pods":
+    if not request.asks("diagnose", "Pods"):
         return composed
     # Pods are observed while a workload is not available: an available one has all of its.
     scheduled = Condition(SCHEDULED, status=True, reason="Scheduled")
@@ -246,7 +246,7 @@ def _ready(
         # KServe's own condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
     # PickerCounts of docs/compatibility.md: without a picker no request reaches a pod.
-    if not any(picker.ready is True for picker in names.among(observed, names.PICKER)):
+    if not is_ready(observed, names.PICKER):
         text = joined("The endpoint picker is not available yet", refused)
         return unmet(READY, "PickerStarting", text)
     # What a gateway does not say yet passes: some report on no route at all.

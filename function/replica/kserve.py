@@ -398,7 +398,7 @@ def states_on_kserve(
 ) -> dict[str, EngineState]:
     """Return the state of every engine by name."""
     service = observed.get(replica.key)
-    ready = any(one.ready is True for one in names.among(observed, names.SERVICE))
+    ready = state.is_ready(observed, names.SERVICE)
     if service is None:
         counts = {engine.engine.name: engine.engine.copies for engine in replica.engines}
         return {
@@ -443,7 +443,7 @@ def observed_states_on_kserve(
         if (read := names.read_key(key)) is not None and read.what == names.SEEN
     }
     applied = _is_acted_on(observed[latest], was_updated=was_updated)
-    ready = any(service.ready is True for service in names.among(observed, names.SERVICE))
+    ready = state.is_ready(observed, names.SERVICE)
     served = _Served(observed[latest], ready, applied, was_updated)
     states = []
     for engine, workload in (engines or {"model": ObservedObject()}).items():

@@ -87,7 +87,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
             )
         )
     requirements += required_namesakes(request)
-    if request.input.get("diagnose") == "Pods":
+    if request.asks("diagnose", "Pods"):
         for key in sorted(request.observed):
             document = request.observed[key]
             name = text_at(document, "metadata", "name")

@@ -252,6 +252,11 @@ def _is_there(observed: ObservedObject | None) -> bool:
     return observed is not None and observed.remote is not None and not observed.leaving
 
 
+def is_ready(observed: Mapping[str, ObservedObject], what: str) -> bool:
+    """Tell whether something of this kind is Ready, be it one that is superseded."""
+    return any(composed.ready is True for composed in names.among(observed, what))
+
+
 def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
     """Return what an engine may run in: its own workload, or the service of the whole replica."""
     return names.Key(names.WORKLOAD, engine), names.Key(names.SERVICE)

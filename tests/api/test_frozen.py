@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -62,7 +63,24 @@ def test_a_class_keeps_the_methods_it_has() -> None:
         def __hash__(self) -> int:
             return 7
 
-    assert hash(frozen(Held)("a")) == 7  # type: ignore[call-arg]
+    assert hash(frozen(Held)("a")) == 7
+
+
+@frozen(slots=False, eq=False)
+class Remembering:
+    name: str
+
+    @cached_property
+    def length(self) -> int:
+        return len(self.name)
+
+
+def test_a_class_without_slots_remembers_and_one_without_equality_is_compared_by_identity() -> None:
+    one = Remembering("abc")
+    assert one.length == 3 == vars(one)["length"]
+    assert one != Remembering("abc")
+    assert {one, Remembering("abc")} != {one}
+    assert repr(one) == "Remembering(name='abc')"
 
 
 def test_python_makes_no_frozen_dataclass_with_slots() -> None:

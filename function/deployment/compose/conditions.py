@@ -627,7 +627,7 @@ def tells_capacity(request: Request) -> bool:
     A composite that has it keeps it when the input no longer asks: what is not returned would keep its last
     value and lie. One that never had it, as on Modelplane's own Composition, gets what it always got.
     """
-    if coordinated(request) or published(request) or request.input.get("overcommit") == "Yield":
+    if coordinated(request) or published(request) or request.asks("overcommit", "Yield"):
         return True
     composite = plain_of(request.composite, _TYPES)
     return CAPACITY in conditions_before(mapping(composite.get("status")))

@@ -328,7 +328,7 @@ def _standing(
         if (cluster := everything.clusters.get(replica.cluster)) is not None
         and replica.replica.uid in cluster.gives_way
     }
-    yields = request.input.get("overcommit") == "Yield" and not requirements.published(request)
+    yields = request.asks("overcommit", "Yield") and not requirements.published(request)
     holders = sorted((young | named_here) & {*names}) if yields else []
     required = requirements.standing(request, names, holders)
     missing, unresolved = requirements.undelivered(request, required), Resolution.UNRESOLVED
