@@ -35,7 +35,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from function import boundary
-from function.api.model import mapping
+from function.api.model import mapping, plain_of
 from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
 from function.boundary import Condition, Desired, Document, Plain, Request, Requirement, Shape, text_at
@@ -112,10 +112,7 @@ def as_observed(
     server adds. An object without a readable name is emitted without one; Crossplane knows it by its key.
     An object of another kind under a key of ours stays what it is. `fields` hold what we apply.
     """
-    try:
-        plain = document.project(_APPLIED)
-    except ValueError:
-        plain = {}
+    plain = plain_of(document, _APPLIED)
     stated = mapping(plain.get("metadata"))
     namespace = stated.get("namespace") or namespace
     metadata: dict[str, Any] = {"namespace": namespace} if namespace else {}

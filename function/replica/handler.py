@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from function.api.fault import Malformed
 from function.api.inputs import WorkloadConfig
-from function.api.model import mapping
+from function.api.model import mapping, plain_of
 from function.api.workload import read_workload
-from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, Shape, Unreadable
+from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, Shape
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything, let_go, observed_pods
@@ -64,10 +64,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         composition = compose(request, snapshot)
         ttl = snapshot.config.ttl.pending, snapshot.config.ttl.settled
     pods = observed_pods(request, reuse)
-    try:
-        composite = request.composite.project(STATUS)
-    except Unreadable:
-        composite = {}
+    composite = plain_of(request.composite, STATUS)
     new_conditions = conditions(request, snapshot, observed, composition.states, pods, composite)
     is_ready = any(condition.type == READY and condition.status for condition in new_conditions)
     return Response(

@@ -76,21 +76,23 @@ plugins:
     lruCapacityPerServer: 31250
 - type: prefix-cache-scorer
 """
-_UNIFIED = """\
-- type: queue-scorer
-- type: max-score-picker
-schedulingProfiles:
-- name: default
-  plugins:
+_BEST = """\
   - pluginRef: max-score-picker
   - pluginRef: prefix-cache-scorer
     weight: 2
   - pluginRef: queue-scorer
     weight: 1
 """
+_UNIFIED = f"""\
+- type: queue-scorer
+- type: max-score-picker
+schedulingProfiles:
+- name: default
+  plugins:
+{_BEST}"""
 PHASES_PLUGIN = "disagg-profile-handler"
 """The plugin that only the configuration for prefill and decode apart has."""
-_DISAGGREGATED = """\
+_DISAGGREGATED = f"""\
 - type: disagg-headers-handler
 - type: queue-scorer
 - type: prefill-filter
@@ -107,20 +109,10 @@ schedulingProfiles:
 - name: prefill
   plugins:
   - pluginRef: prefill-filter
-  - pluginRef: max-score-picker
-  - pluginRef: prefix-cache-scorer
-    weight: 2
-  - pluginRef: queue-scorer
-    weight: 1
-- name: decode
+{_BEST}- name: decode
   plugins:
   - pluginRef: decode-filter
-  - pluginRef: max-score-picker
-  - pluginRef: prefix-cache-scorer
-    weight: 2
-  - pluginRef: queue-scorer
-    weight: 1
-"""
+{_BEST}"""
 
 
 def configuration(replica: Workload) -> str:

@@ -308,10 +308,7 @@ class _Namesake(NamedTuple):
 
 def _namesake(document: Document) -> _Namesake:
     """Read what decides whose a name is. An object that cannot be decoded has no name, so it takes none."""
-    try:
-        plain = document.project(_SHAPE)
-    except Unreadable:
-        plain = {}
+    plain = plain_of(document, _SHAPE)
     metadata = mapping(plain.get("metadata"))
     return _Namesake(
         place=(metadata.get("name"), mapping(plain.get("spec")).get("clusterName")),

@@ -204,26 +204,18 @@ def _excess(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> Iterator[Kept]:
     """
     wanted = inputs.deployment.wanted
     allowed = surge(inputs) if wanted else 0
-    lasting = [replica for replica in kept if not (allowed and replica.outgoing)]
-    leaving, number = _leaving(inputs, kept, lasting), len(lasting)
     gone: set[str] = set()
-    while number > wanted:
-        victim = leaving.next()
-        if victim is None:
-            return
-        leaving.left(victim.own_replica)
-        number -= 1
-        gone.add(victim.own_replica.key)
-        yield victim
-    staying = [replica for replica in kept if replica.own_replica.key not in gone]
-    leaving, number = _leaving(inputs, staying, staying), len(staying)
-    while number > wanted + allowed:
-        victim = leaving.next()
-        if victim is None:
-            return
-        leaving.left(victim.own_replica)
-        number -= 1
-        yield victim
+    for most, held in ((wanted, allowed), (wanted + allowed, 0)):
+        staying = [replica for replica in kept if replica.own_replica.key not in gone]
+        among = [replica for replica in staying if not (held and replica.outgoing)]
+        leaving = _leaving(inputs, staying, among)
+        for _ in range(len(among) - most):
+            victim = leaving.next()
+            if victim is None:
+                return
+            leaving.left(victim.own_replica)
+            gone.add(victim.own_replica.key)
+            yield victim
 
 
 def scale_down(
