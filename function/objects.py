@@ -17,6 +17,7 @@ Object whose manifest is applied may still have the status of before; `replica.s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -53,6 +54,11 @@ REFUSALS = (
     *("cannot get desired state: ", " is forbidden: ", "no matches for "),
 )
 """What Synced says where an API server refuses an object, or what it is made from is not there."""
+UNREACHED = re.compile(r'\b(Get|Put|Patch|Post|Delete) "https?://|context deadline exceeded')
+"""What the provider says of a request without an answer. An API server says it of a webhook."""
+WEBHOOK = " webhook "
+_REFUSED_FIELDS = re.compile(r"(?<= is invalid: \[).*(?=\])|(?<=errors:\n  ).*", re.DOTALL)
+_NEXT_FIELD = re.compile(r"\n\s*|, (?=[^\s:]+: [A-Z])")
 CONFLICT = "the object has been modified"
 """What an API server says of a write that came too late: the next one mends it."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -184,8 +190,10 @@ class ObservedObject:
         "" for a failing network or credentials: every object has those at once, and the cluster says them.
         "" for a conflict as well, which passes.
         """
-        refused = self.synced is False and any(words in self.synced_message for words in REFUSALS)
-        return self.synced_message if refused and CONFLICT not in self.synced_message else ""
+        message = self.synced_message
+        refused = self.synced is False and any(words in message for words in REFUSALS)
+        unreached = UNREACHED.search(message) is not None and WEBHOOK not in message
+        return message if refused and not unreached and CONFLICT not in message else ""
 
     def is_applied(self, *, was_applied: bool) -> bool:
         """Tell whether the remote object is what the manifest says, and stays.
@@ -265,6 +273,11 @@ def read_object(document: Document, shape: Shape = SHAPE) -> ObservedObject:
     reference = mapping(spec.get("providerConfigRef"))
     kind = string(plain.get("kind"))
     synced, synced_message = condition_of(status, "Synced")
+    # An API server lists the fields that it refuses in another order each time, and a text that changes wakes
+    # everybody who reads it.
+    synced_message = _REFUSED_FIELDS.sub(
+        lambda fields: ", ".join(sorted(_NEXT_FIELD.split(fields[0]))), synced_message
+    )
     manifest = mapping(spec, "forProvider", "manifest")
     identity = identity_of(manifest)
     # The provider leaves what it saw last in the status: also of an object that is gone since, or of another

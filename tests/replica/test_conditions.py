@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -266,6 +267,9 @@ REFUSED = "create failed: cannot create object: admission webhook denied the req
 NO_SECRET = 'observe failed: cannot resolve resource references: Secret "pull" not found'
 FORBIDDEN = "observe failed: cannot get object: poddisruptionbudgets.policy is forbidden: no verb get"
 AWAY = "connect failed: cannot build kube client for provider config"
+DIALLED = 'cannot apply object: Post "https://10.0.0.1:443/api/v1": dial tcp 10.0.0.1:443: connection refused'
+SLOW = "observe failed: cannot get desired state: cannot dry run SSA: context deadline exceeded"
+WEBHOOK = 'create failed: failed calling webhook "a.io": failed to call webhook: Post "https://a.io": EOF'
 LATE = "update failed: cannot apply object: Operation cannot be fulfilled: the object has been modified"
 SECRET = "Secret default/my-model-5ab63-secret-pull-0a813"
 BUDGET = "PodDisruptionBudget default/my-model-5ab63-a-budget-fde83"
@@ -292,6 +296,14 @@ BUDGET = "PodDisruptionBudget default/my-model-5ab63-a-budget-fde83"
             "Not applied: HTTPRoute default/my-model-5ab63 (update failed: no)",
         ),
         ("the network is no refusal: nothing flaps because of it", {"budget-a": AWAY, "epp": AWAY}, ""),
+        ("nor is it where the cluster was reached before", {"budget-a": f"create failed: {DIALLED}"}, ""),
+        ("nor at an edit", {"budget-a": f"update failed: {DIALLED}"}, ""),
+        ("nor where it takes too long", {"budget-a": SLOW}, ""),
+        (
+            "a webhook that the API server does not reach refuses",
+            {"budget-a": WEBHOOK},
+            f"Not applied: {BUDGET} ({WEBHOOK})",
+        ),
         ("a conflict passes", {"budget-a": LATE}, ""),
         ("of a workload ModelUpdated says it", {"model-serving-a": REFUSED}, ""),
     ],
@@ -309,6 +321,33 @@ def test_what_is_refused_beside_a_model_that_serves_is_named(
     assert answer.conditions["ModelAccepted"] == (True, "Accepted", expected), reason
     assert answer.conditions["ModelReady"] == (True, "Serving", ""), reason
     assert not answer.unready
+
+
+PORT, KIND = "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535", "spec.type: Required value"
+NAME = 'metadata.name: Invalid value: "a.b": must be a label (e.g. "a", or "b", by "[a-z]*")'
+UNDECLARED = (".spec.b: field not declared in schema", ".spec.a: field not declared in schema")
+
+
+@pytest.mark.parametrize(
+    ("reason", "head", "by", "tail", "fields"),
+    [
+        ("validation", 'Service "a" is invalid: [', ", ", "]", (PORT, KIND, NAME)),
+        ("types", "failed to create typed patch object: errors:\n  ", "\n  ", "", UNDECLARED),
+    ],
+)
+def test_fields_that_an_api_server_refuses_are_said_in_one_order(
+    reason: str, head: str, by: str, tail: str, fields: tuple[str, ...]
+) -> None:
+    """It walks maps in another order each time. A text that changes is a write, which wakes everybody."""
+    observed = applied(run(SCENE))
+    texts = set()
+    for order in itertools.permutations(fields):
+        said = f"create failed: {head}{by.join(order)}{tail}"
+        observed["epp"]["status"]["conditions"][0] |= {"status": "False", "message": said}
+        texts.add(run(SCENE.but(observed=observed)).conditions["ModelAccepted"][2])
+    (text,) = texts
+    places = [text.index(field) for field in sorted(fields)]
+    assert places == sorted(places), reason
 
 
 def pod(name: str, scheduled: str, message: str = "") -> Plain:
