@@ -113,7 +113,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
     full = whole.rejections()
     # Spreading looks at all clusters, so the others must be there, closed: not Ready. Nothing else does.
     spread = clusters if decision.inputs.policy.topology_spread else {}
-    others = {name: cluster.model_copy(update={"status": None}) for name, cluster in spread.items()}
+    others = {name: _closed(cluster) for name, cluster in spread.items()}
     for name, cluster in clusters.items():
         if name in full:
             yield Room(name, 0, full[name])
@@ -126,6 +126,12 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
             placer.give_back(replica.candidate)
     for name in decision.inputs.fleet.unreadable:
         yield Room(name, 0, full[name])
+
+
+def _closed(cluster: InferenceCluster) -> InferenceCluster:
+    """Return a cluster that does not say that it is Ready, and nothing that was derived before."""
+    status = cluster.status and cluster.status.model_copy(update={"conditions": ()})
+    return InferenceCluster.model_construct(metadata=cluster.metadata, spec=cluster.spec, status=status)
 
 
 @frozen

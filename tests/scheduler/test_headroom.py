@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from function.api import InferenceCluster
 from function.scheduler.headroom import (
     Guarantee,
     PartlyHeld,
@@ -188,6 +189,21 @@ def test_spreading_looks_at_the_clusters_that_take_nothing_meanwhile() -> None:
         (1, "TopologySpread"),
         (1, "TopologySpread"),
     ]
+
+
+def test_what_clusters_publish_is_read_of_those_that_take_nothing_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where a copy of a cluster has nothing that was derived of it before."""
+    monkeypatch.setattr(
+        InferenceCluster, "__copy__", lambda self: InferenceCluster.model_construct(**dict(self))
+    )
+    zones = [one(name, 4, labels={"zone": name}) for name in ("x", "y")]
+    for zone in zones:
+        zone["status"]["attributes"] = {"acme.io/tier": {"string": "gold"}}
+    gold = {"cel": ["cluster.attributes['acme.io/tier'] == 'gold'"]}
+    decision = decide(World(ask(2, placement=SPREAD, selector=gold), zones))
+    assert [room.more for room in room_by_cluster(decision, 9)] == [1, 1]
 
 
 def test_the_pools_that_fit_whether_or_not_there_is_room() -> None:
