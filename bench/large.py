@@ -15,7 +15,6 @@ import compileall
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -89,7 +88,7 @@ def seen(made: Fleet, number: int) -> list[dict[str, Any]]:
 
 
 def page(file: str) -> float:
-    """Seconds of CPU of `ui` that serves its page once and is ended as a person ends it."""
+    """Seconds of CPU of `ui` that serves its page once."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [PROGRAM, "ui", file, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
@@ -101,7 +100,7 @@ def page(file: str) -> float:
             connection.request("GET", path)
             connection.getresponse().readline()
             connection.close()
-        running.send_signal(signal.SIGINT)
+        running.terminate()  # Ctrl-c does not reach what a script starts in the background.
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
