@@ -25,6 +25,7 @@ from function.api.expressible import unfolded
 from function.api.model import mapping, mappings, string
 from function.api.workload import Container, Workload, WorkloadEngine
 from function.boundary import Plain
+from function.fail_static import key_of
 from function.objects import ObservedObject
 from function.replica import names
 
@@ -59,16 +60,16 @@ def adapters_head(replica: Workload, namespace: str) -> dict[str, Any]:
 def config_map(
     replica: Workload,
     placements: Iterable[AdapterPlacement],
-    before: ObservedObject | None,
+    observed: Mapping[str, ObservedObject],
     ports: Mapping[str, int],
     namespace: str,
 ) -> dict[str, Any]:
     """Return the ConfigMap: for each engine with room the adapters it is to have, and those that left.
 
-    `before`: what was applied last. `ports`: of the engines with room, by name. One that cannot be read keeps
-    the weights that it was listed with (Law C 2).
+    `ports`: of the engines with room, by name. One that cannot be read keeps the weights that it was listed
+    with (Law C 2).
     """
-    present_before, absent_before = _lists({} if before is None else before.manifest)
+    present_before, absent_before = _applied_last(replica, observed, namespace)
     held = _held(replica, placements, present_before)
     present = _fitting(held, present_before, MAX_PRESENT // len(ports))
     absent = {
@@ -88,6 +89,15 @@ def config_map(
         # JSON is YAML, and as long as every other way to write it is no clearer.
         data[f"{engine}.yaml"] = json.dumps(content, indent=2) + "\n"
     return adapters_head(replica, namespace) | {"data": data}
+
+
+def _applied_last(
+    replica: Workload, observed: Mapping[str, ObservedObject], namespace: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return both lists as they were applied last, perhaps in the namespace that the replica leaves."""
+    own = observed.get(key_of(names.ADAPTERS, adapters_head(replica, namespace), observed))
+    before = own or next(iter(names.among(observed, names.ADAPTERS)), None)
+    return _lists({} if before is None else before.manifest)
 
 
 def _held(
@@ -117,14 +127,16 @@ def _fitting(sources: Mapping[str, str], first: Collection[str], most: int) -> d
 
 
 def unlisted(
-    replica: Workload, placements: Iterable[AdapterPlacement], observed: Mapping[str, ObservedObject]
+    replica: Workload,
+    placements: Iterable[AdapterPlacement],
+    observed: Mapping[str, ObservedObject],
+    namespace: str,
 ) -> int:
     """Return how many adapters wait because the lists of the engines with room are full.
 
     Some are placed, so there is such an engine.
     """
-    before = next(iter(names.among(observed, names.ADAPTERS)), None)
-    listed, _ = _lists({} if before is None else before.manifest)
+    listed, _ = _applied_last(replica, observed, namespace)
     held = _held(replica, placements, listed)
     engines = sum(engine.adapters is not None for engine in replica.spec.engines)
     return len(held) - len(_fitting(held, listed, MAX_PRESENT // engines))

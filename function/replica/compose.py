@@ -185,8 +185,7 @@ def _beside(
     if ports and snapshot.cluster.spec.stack != KSERVE:
         namespace = snapshot.remote_namespace
         key = key_of(names.ADAPTERS, adapters_head(snapshot.replica, namespace), snapshot.observed)
-        before = snapshot.observed.get(key)
-        listed = config_map(snapshot.replica, snapshot.placements, before, ports, namespace)
+        listed = config_map(snapshot.replica, snapshot.placements, snapshot.observed, ports, namespace)
         wanted[key] = composed_object(listed, provider_config)
     if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
         # The namespace outlives the replica, because others may be in it.

@@ -211,8 +211,8 @@ def _accepted(
     apart = [engine.name for engine in snapshot.replica.spec.engines if engine.is_gang and engine.copies > 1]
     if apart and snapshot.cluster.spec.scheduling.gangs and snapshot.cluster.spec.stack != KSERVE:
         text = joined(text, f"{APART}: {listed(apart, SHOWN)}")
-    placements = snapshot.placements
-    if placements and (waits := unlisted(snapshot.replica, placements, snapshot.observed)):
+    placed = snapshot.replica, snapshot.placements, snapshot.observed, snapshot.remote_namespace
+    if snapshot.placements and (waits := unlisted(*placed)):
         full = f"{counted(waits, 'adapter')} wait{'s' * (waits == 1)}: the list of adapters is full"
         text = joined(text, f"{full} ({MAX_PRESENT} bytes)")
     refused = [

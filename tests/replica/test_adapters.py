@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.replica.build import (
     REPLICA,
     Scene,
     cluster,
+    config,
     engine,
     gang,
     manifests,
@@ -23,6 +25,9 @@ from tests.replica.build import (
     run,
 )
 from tests.replica.provider import applied
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
 
 ROOM = {"slots": 4, "maxRank": 32}
 LOADER = "registry.k8s.io/gateway-api-inference-extension/lora-syncer:v1.2.1"
@@ -306,6 +311,47 @@ def test_one_that_cannot_be_read_keeps_the_weights_that_it_was_listed_with() -> 
     odd = placement("a") | {"spec": 7}
     answer = run(asked.but(observed=applied(run(asked)), more={"adapters": [odd, placement("b")]}))
     assert [model["source"] for model in lists(answer)["ensureExist"]["models"]] == ["acme/a", "acme/b"]
+
+
+def moved(answer: Answer) -> list[tuple[str, str]]:
+    """Return names and weights of the list beside that of the namespace before."""
+    key = next(key for key in answer.desired if key.startswith("adapters."))
+    models = json.loads(manifests(answer)[key]["data"]["main.yaml"])["vLLMLoRAConfig"]["ensureExist"][
+        "models"
+    ]
+    return [(model["id"], model["source"]) for model in models]
+
+
+SAME = config(remoteNamespace="Same")
+
+
+def not_running(observed: dict[str, Any]) -> dict[str, Any]:
+    """Return what is observed of a replica without workloads: only such a one moves."""
+    return {key: made for key, made in observed.items() if not key.startswith("model-serving")}
+
+
+def test_it_keeps_them_where_its_replica_moves_to_another_namespace() -> None:
+    asked = scene(placement("a"), placement("b"))
+    odd = {"adapters": [placement("a") | {"spec": 7}, placement("b")]}
+    moving = asked.but(observed=not_running(applied(run(asked))), more=odd, input=SAME)
+    answer = run(moving)
+    assert moved(answer) == [("a", "acme/a"), ("b", "acme/b")]
+    assert moved(run(moving.but(observed=applied(answer)))) == moved(answer)
+
+
+def test_who_waits_is_counted_by_the_list_that_is_composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a replica moves, the list of before stands beside it, and has others in another order."""
+    large, small = placement("z" * 60, "2026-01-02"), [placement(name, "2026-01-01") for name in "abc"]
+    before = scene(*small)
+    both = applied(run(before.but(observed=not_running(applied(run(before))), input=SAME)))
+    key = next(key for key in both if key.startswith("adapters."))
+    both[key] = copy.deepcopy(both[key])
+    manifest = both[key]["spec"]["forProvider"]["manifest"]
+    manifest["data"] = manifests(run(scene(large)))["adapters"]["data"]
+    monkeypatch.setattr(adapters, "MAX_PRESENT", 500)
+    answer = run(scene(*small, large).but(observed=both, input=SAME))
+    assert [name for name, _ in moved(answer)] == ["a", "z" * 60]
+    assert "2 adapters wait" in answer.conditions["ModelAccepted"][2]
 
 
 @pytest.mark.parametrize("labels", [{}, {"modelplane.ai/adapter": "c"}], ids=["no name", "no weights"])
