@@ -236,8 +236,8 @@ class Forecast:
         return list(islice(headroom.partly_held(self._decision), MAX_PARTLY_HELD)) if self._decision else []
 
     def fitting_pools(self) -> list[FittingPool]:
-        """The pools that the first engine fits, capacity aside."""
-        return list(headroom.fitting_pools(self._decision)) if self._decision else []
+        """The pools that the first engine fits, capacity aside; none while a selector does not compile."""
+        return list(headroom.fitting_pools(self._decision)) if self._decision and self.valid else []
 
     @cached_property
     def _survey(self) -> Survey:

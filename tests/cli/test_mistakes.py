@@ -50,6 +50,19 @@ def test_a_model_that_its_gpu_does_not_hold_is_no_good_plan(tmp_path: Path) -> N
     assert "has about 131 GiB of weights for each GPU (TP 1, PP 1), too much for what matches" in ran.err
 
 
+@pytest.mark.parametrize("command", [("plan",), ("lint",), ("headroom",), ("whatif", "--drain", "c02")])
+def test_a_selector_that_does_not_compile_is_answered_whatever_is_known_of_the_model(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The pools of a model whose weights are known are looked for, to compare their memory with it."""
+    mistake = next(one for one in MISTAKES if one.reason == "one ampersand in a selector")
+    path = folder(tmp_path, mistake) / "chat.yaml"
+    path.write_text(path.read_text().replace("mistralai/Mixtral-8x22B-v0.1", "BAAI/bge-m3"))
+    ran = run(command[0], tmp_path, *command[1:])
+    assert ran.code == 1
+    assert mistake.said in ran.out + ran.err
+
+
 COMMAND_LINES = (
     ("[--model=a/b, --tensor_parallel_size=16]", "count on 16 GPUs", "vLLM takes underscores, too"),
     ("['--model=a/b', '--tensor-parallel-size=$(TP)']", "count on 16 GPUs", "a variable of Kubernetes"),
