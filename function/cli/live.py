@@ -95,6 +95,8 @@ RULES = tuple(
     )
 )
 """Read there by `drift` too, in the newest version that is served."""
+DEVICE_CLASSES = RULES[1]
+"""Those of them that `class` and `cluster` read, for the names that claims give."""
 
 
 # Explain a failed request to the control plane, and say what to do about it.
@@ -407,6 +409,11 @@ def newest(cluster: ControlPlane, resources: Iterable[Resource]) -> list[JsonObj
     """
     served = (cluster.served(resource) for resource in resources)
     return next((listed for listed in served if listed is not None), None)
+
+
+def read_device_classes(cluster: ControlPlane) -> list[JsonObject]:
+    """The DeviceClasses in the newest version that is served; empty where none is."""
+    return newest(cluster, DEVICE_CLASSES) or []
 
 
 def read_slices(cluster: ControlPlane) -> list[JsonObject]:

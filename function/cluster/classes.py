@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from function.api.declared_cluster import InferenceClass
@@ -24,7 +24,14 @@ from function.api.fault import Fault, Malformed, shown, shown_type
 from function.api.model import mapping, refuse_twice
 from function.boundary import JsonObject, frozen
 from function.catalogue import entry
-from function.cluster.drift import INDIVIDUAL, PublishedDevice, PublishedSlice, read_nodes
+from function.cluster.drift import (
+    INDIVIDUAL,
+    LiveRules,
+    PublishedDevice,
+    PublishedSlice,
+    read_nodes,
+    selecting,
+)
 
 MAX_ATTRIBUTES = 32
 """Of a pool, as the XRD bounds them."""
@@ -108,6 +115,8 @@ def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 NAMES = {"gpu": "gpu", "tpu": "tpu", "dra": "nic"}
 """Names of entries by the first label of their driver; another driver's entry is called device."""
+MIG = {"string": "mig"}
+"""The type of a part of a GPU: NVIDIA's driver has a DeviceClass of its own for these."""
 
 
 class NothingPublished(ValueError):
@@ -125,8 +134,10 @@ class Described:
     """Nodes that have others."""
 
 
-def describe(slices: Iterable[JsonObject]) -> Described:
+def describe(slices: Iterable[JsonObject], device_classes: Sequence[JsonObject] = ()) -> Described:
     """Return the spec of the class of the most frequent kind of node.
+
+    Its claims name a DeviceClass that selects the devices, as far as `device_classes` are those there.
 
     Raises:
         NothingPublished: when no node's slices are complete.
@@ -145,15 +156,24 @@ def describe(slices: Iterable[JsonObject]) -> Described:
         machines[json.dumps(entries, sort_keys=True)] += 1
     content, count = min(machines.items(), key=lambda machine: (-machine[1], machine[0]))
     used: Counter[str] = Counter()
-    devices = []
+    devices, rules = [], LiveRules(classes=device_classes)
     for entry_of_kind in json.loads(content):
         # Named by the driver, the second of a name with a number.
         base = NAMES.get(str(entry_of_kind["driver"]).partition(".")[0], "device")
         used[base] += 1
         name = base if used[base] == 1 else f"{base}-{used[base]}"
+        entry_of_kind["deviceClassName"] = _device_class(entry_of_kind, rules)
         order = ("driver", "deviceClassName", "count", "attributes", "capacity")
         devices.append({"name": name, **{key: entry_of_kind[key] for key in order if key in entry_of_kind}})
     return Described({"devices": devices}, count, len(nodes) - count)
+
+
+def _device_class(entry_of_kind: JsonObject, rules: LiveRules) -> str:
+    """The DeviceClass that a claim of these devices names: the one that drivers bring, if it selects them."""
+    driver, kind = str(entry_of_kind["driver"]), mapping(entry_of_kind.get("attributes")).get("type")
+    usual = "mig.nvidia.com" if driver == "gpu.nvidia.com" and kind == MIG else driver
+    names = selecting(entry_of_kind, rules)
+    return usual if usual in names or not names else names[0]
 
 
 def _kind(device: PublishedDevice) -> JsonObject:
@@ -168,6 +188,6 @@ def _kind(device: PublishedDevice) -> JsonObject:
         for name, value in sorted(device.capacity.items())
         if isinstance(value, dict) and "value" in value
     }
-    kind: JsonObject = {"driver": device.driver, "deviceClassName": device.driver}
+    kind: JsonObject = {"driver": device.driver}
     published = {"attributes": attributes, "capacity": capacity}
     return kind | {key: values for key, values in published.items() if values}

@@ -265,13 +265,24 @@ def _says(expressions: Sequence[str], subject: Subject) -> Outcome:
     return outcome
 
 
+def selecting(entry: JsonObject, rules: LiveRules) -> list[str]:
+    """The names of the DeviceClasses that select the devices of an entry."""
+    subject = _subject(entry)
+    return [name for name, stated in sorted(rules.selectors.items()) if _says(stated, subject).matched]
+
+
+def _subject(entry: JsonObject) -> Subject:
+    """The devices of an entry of a class, as a selector sees them."""
+    attributes, capacity = mapping(entry.get("attributes")), mapping(entry.get("capacity"))
+    return bind_device(driver=str(entry.get("driver")), attributes=attributes, capacity=capacity)
+
+
 def of_classes(entries: Iterable[JsonObject], rules: LiveRules) -> Iterator[tuple[str, str]]:
     """Kind and detail of DeviceClasses that select other devices than the entries that name them."""
     selectors = rules.selectors
     claimed = [entry for entry in entries if entry.get("claim", "DRA") == "DRA"]
     for entry in claimed:
-        content = (mapping(entry.get("attributes")), mapping(entry.get("capacity")))
-        subject = bind_device(driver=str(entry.get("driver")), attributes=content[0], capacity=content[1])
+        subject = _subject(entry)
         device_class, name = str(entry.get("deviceClassName")), str(entry.get("name") or entry.get("driver"))
         if device_class in selectors and _says(selectors[device_class], subject) == NO_MATCH:
             yield "ClassNarrower", f"DeviceClass {device_class} does not select entry {name}: its pods wait"

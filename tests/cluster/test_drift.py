@@ -224,6 +224,32 @@ def test_a_class_is_what_most_nodes_have_and_drifts_from_none_of_them() -> None:
     assert not pool_drift.drifts
 
 
+GPUS, MIGS, OURS = (
+    {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+    for name, expression in (
+        ("gpu.nvidia.com", 'device.attributes["gpu.nvidia.com"].type == "gpu"'),
+        ("mig.nvidia.com", 'device.attributes["gpu.nvidia.com"].type == "mig"'),
+        ("ours", 'device.driver == "gpu.nvidia.com"'),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("classes", "named", "reason"),
+    [
+        ([], "mig.nvidia.com", "the class that NVIDIA's driver brings for parts of a GPU"),
+        ([GPUS, MIGS, OURS], "mig.nvidia.com", "the one that the driver brings, though another selects them"),
+        ([GPUS, OURS], "ours", "the only one there that selects them"),
+        ([GPUS], "mig.nvidia.com", "none there selects them"),
+    ],
+)
+def test_a_claim_names_a_device_class_that_selects_the_devices(
+    classes: list[dict[str, Any]], named: str, reason: str
+) -> None:
+    (entry,) = describe([resource_slice("n1", devices(MIG, 4))], classes).spec["devices"]
+    assert entry["deviceClassName"] == named, reason
+
+
 def test_nothing_published_is_said() -> None:
     with pytest.raises(NothingPublished):
         describe([resource_slice("n1", devices(H200, 1), of=2)])

@@ -18,7 +18,7 @@ from function.api.model import mapping, mappings
 from function.api.names import API_VERSION
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
-from function.cli.live import NODES, ControlPlane, Target, read_slices
+from function.cli.live import NODES, ControlPlane, Target, read_device_classes, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
 from function.cli.text import as_yaml, complain, listed, note, slug
 from function.cli.worlds.derive import slices_of
@@ -72,20 +72,21 @@ def describe_cluster(
 ) -> None:
     r"""Write the InferenceCluster NAME of a cluster that is there, with a class for each kind of node.
 
-    ResourceSlices and Nodes are read of the cluster, of --context or --kubeconfig, or stand in files (kubectl
-    get resourceslices,nodes -o yaml). Nodes without a device of a driver are left out. What is printed is
-    applied to the control plane; nothing is changed, here or there.
+    ResourceSlices, Nodes and DeviceClasses are read of the cluster, of --context or --kubeconfig, or stand in
+    files (kubectl get resourceslices,nodes,deviceclasses -o yaml). Claims name a DeviceClass that selects the
+    devices. Nodes without a device of a driver are left out. What is printed is applied to the control plane;
+    nothing is changed, here or there.
 
     Exit codes: 0 written, 2 written, and some nodes need a label first, 1 bad input.
 
     \b
     Examples:
       fleet-scheduler cluster gpu-east --context gpu-east | kubectl --context production apply -f -
-      kubectl get resourceslices,nodes -o yaml | fleet-scheduler cluster gpu-east - --gateway 203.0.113.10
+      kubectl get resourceslices,nodes,deviceclasses -o yaml | fleet-scheduler cluster gpu-east -
     """
-    slices, nodes, errors = _read(files, devices_of)
+    slices, nodes, device_classes, errors = _read(files, devices_of)
     try:
-        pools = pools_of(slices, nodes)
+        pools = pools_of(slices, nodes, device_classes)
     except NothingPublished as error:
         raise BadInput(str(error)) from None
     click.echo(as_yaml(*map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
@@ -101,26 +102,33 @@ def describe_cluster(
 
 def _read(
     files: tuple[str, ...], target: Target | None
-) -> tuple[list[JsonObject], list[JsonObject], tuple[str, ...]]:
-    """Read ResourceSlices and Nodes, of the cluster or of files. Raises BadInput.
+) -> tuple[list[JsonObject], list[JsonObject], list[JsonObject], tuple[str, ...]]:
+    """Read ResourceSlices, Nodes and DeviceClasses, of the cluster or of files. Raises BadInput.
 
-    Returns slices, nodes, and what is wrong with the files. Nodes are read for their labels and taints.
+    Returns the three and what is wrong with the files. Nodes are read for their labels and taints.
     """
     if target is not None:
         if files:
             raise BadInput("--context and --kubeconfig read ResourceSlices and Nodes: leave the files out")
         cluster = ControlPlane(target)
-        return read_slices(cluster), cluster.objects(NODES), ()
+        return read_slices(cluster), cluster.objects(NODES), read_device_classes(cluster), ()
     if not files:
         raise BadInput("name a cluster with --context, or files with its ResourceSlices and Nodes")
     manifests, errors = read_manifests(files)
     slices = slices_of(manifests)
     if not slices:
-        raise BadInput("there is no ResourceSlice in the files: kubectl get resourceslices,nodes -o yaml")
-    return slices, [manifest.content for manifest in manifests["Node"]], errors
+        raise BadInput(
+            "there is no ResourceSlice in the files: kubectl get resourceslices,nodes,deviceclasses -o yaml"
+        )
+    nodes, device_classes = (
+        [manifest.content for manifest in manifests[kind]] for kind in ("Node", "DeviceClass")
+    )
+    return slices, nodes, device_classes, errors
 
 
-def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[NodeGroup]:
+def pools_of(
+    slices: Iterable[JsonObject], nodes: Iterable[JsonObject], device_classes: Sequence[JsonObject] = ()
+) -> list[NodeGroup]:
     """Group the nodes that have devices into pools. Raises NothingPublished where none has.
 
     A pool is what the scheduler counts: nodes with equal devices, which one selector tells from all others.
@@ -134,7 +142,7 @@ def pools_of(slices: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[
     devices, incomplete = {}, []
     for node, those in sorted(by_node.items()):
         try:
-            devices[node] = json.dumps(describe(those).spec)
+            devices[node] = json.dumps(describe(those, device_classes).spec)
         except NothingPublished:
             incomplete.append(node)
     if not devices:

@@ -43,7 +43,8 @@ def describe_class(
 
     A machine type prints what the catalogue has of it, memory as its driver reports it. ResourceSlices are
     read of a cluster, of --context or --kubeconfig, or stand in files (kubectl get resourceslices -o yaml):
-    the class describes the devices of their nodes.
+    the class describes the devices of their nodes. Where DeviceClasses are there too, claims name one that
+    selects the devices.
 
     Exit codes: 0 written, 2 written, and some nodes have other devices, 1 bad input.
 
@@ -62,9 +63,10 @@ def describe_class(
     if devices_of is not None:
         if what:
             raise BadInput("--context and --kubeconfig read ResourceSlices: leave machine type and files out")
-        from function.cli.live import ControlPlane, read_slices  # noqa: PLC0415 - as below
+        from function.cli.live import ControlPlane, read_device_classes, read_slices  # noqa: PLC0415 - as below
 
-        _print(read_slices(ControlPlane(devices_of)), name, output)
+        cluster = ControlPlane(devices_of)
+        _print(read_slices(cluster), read_device_classes(cluster), name, output)
     if not what:
         raise BadInput(
             "name a machine type, files with ResourceSlices, or a cluster with --context; "
@@ -84,15 +86,21 @@ def describe_class(
     slices = slices_of(manifests)
     if not slices:
         raise BadInput(_nothing(what))
-    _print(slices, name, output, errors)
+    _print(slices, [manifest.content for manifest in manifests["DeviceClass"]], name, output, errors)
 
 
-def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequence[str] = ()) -> NoReturn:
+def _print(
+    slices: Iterable[JsonObject],
+    device_classes: Sequence[JsonObject],
+    name: str,
+    output: str,
+    errors: Sequence[str] = (),
+) -> NoReturn:
     """Print the class of the nodes that publish these slices, and end. Raises BadInput."""
     from function.cluster.classes import NothingPublished, describe  # noqa: PLC0415 - as above
 
     try:
-        made = describe(slices)
+        made = describe(slices, device_classes)
     except NothingPublished as error:
         raise BadInput(str(error)) from None
     emit(output, _class(name or "from-slices", made.spec))
