@@ -8,9 +8,11 @@ Limit: every replica is counted up to a bound that the caller names, since each 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from function.api import Device, InferenceCluster, Pool
@@ -20,12 +22,21 @@ from function.boundary import frozen
 from function.scheduler import engine_options, filters, memo, schedule, stamp
 from function.scheduler.budget import PACKING, Budget, OutOfSteps
 from function.scheduler.decision import Decision
-from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
-from function.scheduler.ledger import PoolKey, ReplicaCounts
+from function.scheduler.device_accounting import (
+    Copies,
+    Demand,
+    DeviceCapacity,
+    PoolDevices,
+    stamped_gangs,
+    total,
+)
+from function.scheduler.ledger import PoolCapacity, PoolKey, ReplicaCounts
 from function.scheduler.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.quota import UNITS
 
+MOST_REPLICAS = 200
+"""Replicas that a deployment may have (`spec.replicas`)."""
 _NOT_ASKED: Any = {"serving": True, **memo.TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
@@ -50,7 +61,8 @@ class FittingPool:
     pool: str
     needs: int
     """Nodes a replica takes."""
-    free: int
+    more: int
+    """Replicas that have room there, whatever bars them."""
     total: int
     devices: tuple[Device, ...]
     """The device entries of the pool that would be chosen."""
@@ -272,11 +284,12 @@ def fitting_pools(decision: Decision) -> Iterator[FittingPool]:
     matcher, (shape, *_) = Matcher(decision.inputs), decision.inputs.deployment.shapes
     clusters = decision.inputs.fleet.clusters
     placer = _going_on(decision, clusters) if schedule.may_place(decision.inputs) else None
+    times = cache(_times)  # Most pools of a fleet are as empty as others.
     for cluster in clusters.values():
         (engine, *_) = matcher.fit(shape, cluster).engines
         rejection = placer.rejection(cluster) if placer and engine.options else None
         for option in engine.options:
-            yield _pool_fit(decision, cluster, option, rejection)
+            yield _pool_fit(decision, cluster, option, rejection, times)
 
 
 def _pool_fit(
@@ -284,20 +297,41 @@ def _pool_fit(
     cluster: InferenceCluster,
     option: engine_options.EngineOption,
     rejection: Rejection | None,
+    times: Callable[[PoolCapacity, Demand], int],
 ) -> FittingPool:
     """Return what an option takes and finds on its pool. A want of room bars nothing: it is a number."""
     pool = cluster.pools[option.pools[0]]
     resolved = (choice for match in option.matches for choice in match.resolved)
     chosen = {device.name for choice in resolved for device in choice.devices}
+    demand = next((taken.demand for taken in option.demands if taken.pool == option.pools[0]), Demand(0))
     return FittingPool(
         cluster.name,
         pool.name,
         max(1, option.nodes),
-        decision.ledger.capacity(cluster.name, pool.name).free_nodes,
+        times(decision.ledger.capacity(cluster.name, pool.name), demand),
         pool.nodes,
         tuple(device for device in pool.devices or () if device.name in chosen),
         rejection if rejection is not None and not rejection.pool else None,
     )
+
+
+def _times(capacity: PoolCapacity, demand: Demand) -> int:
+    """How many times a pool takes a demand. One more never makes room, so it is found by halves.
+
+    Where devices are charged it stops at as many replicas as a deployment may have.
+    """
+
+    def is_refused(number: int) -> bool:
+        gangs = tuple(Copies(copies.gang, copies.number * number) for copies in demand.gangs)
+        try:
+            return not capacity.fits(Demand(demand.nodes * number, gangs), Budget(PACKING))
+        except OutOfSteps:
+            return True
+
+    by_nodes = max(0, capacity.free_nodes) // max(1, demand.nodes)
+    if not is_refused(by_nodes) and is_refused(by_nodes + 1):
+        return by_nodes
+    return bisect_right(range(1, MOST_REPLICAS + 1), x=False, key=is_refused)
 
 
 def _going_on(

@@ -135,6 +135,60 @@ def test_pools_are_those_the_scheduler_would_use(tmp_path: Path) -> None:
     assert f"Scheduled {now} of 9" in planned.out
 
 
+def test_where_devices_are_charged_replicas_share_nodes(tmp_path: Path) -> None:
+    pool = build.pool("h100", 3, [build.gpu(8, memory="80Gi")]) | {"accounting": "Device"}
+    splits = _splits(write(tmp_path / "f.yaml", [build.cluster("east", [pool])]))
+    now = {tensor: splits[tensor, 1]["pools"][0]["replicasNow"] for tensor in (1, 2, 8)}
+    assert now == {1: 24, 2: 12, 8: 3}
+
+
+def test_a_pool_that_takes_nothing_says_why_and_one_that_is_full_that_it_is(tmp_path: Path) -> None:
+    pools = [build.pool("h100", 2, [build.gpu(8, memory="80Gi")])]
+    tainted = build.cluster("east", pools, taints=[build.taint("burn-in")])
+    empty = build.cluster("west", [build.pool("h100", 0, [build.gpu(8, memory="80Gi")])])
+    ran = run("size", "llama-3.1-8b", write(tmp_path / "f.yaml", [tainted, empty]))
+    assert "full: west/h100; closed: east/h100 (UntoleratedTaint)" in ran.out
+
+
+def _parted() -> list[dict[str, Any]]:
+    """A cluster with whole GPUs, some of which say so, and one with parts of a GPU."""
+    whole = [build.pool("l4", 2, [build.gpu(8, memory="24Gi")]), build.pool("a10", 2, [build.gpu(8)])]
+    whole[0]["devices"][0]["attributes"]["type"] = {"string": "gpu"}
+    part = build.gpu(4, memory="40Gi")
+    part["attributes"]["type"] = {"string": "mig"}
+    return [build.cluster("east", whole), build.cluster("west", [build.pool("mig", 2, [part])])]
+
+
+def test_a_model_is_not_split_over_parts_of_a_gpu(tmp_path: Path) -> None:
+    """A process of CUDA sees one MIG instance, so there is nothing that tensors could be split over."""
+    splits = _splits(write(tmp_path / "f.yaml", _parted()))
+    assert "mig" in [pool["pool"] for pool in splits[1, 1]["pools"]]
+    assert sorted(pool["pool"] for pool in splits[2, 1]["pools"]) == ["a10", "l4"]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "model", "said", "reason"),
+    [
+        (2, "acme/unheard-of", True, "whatever the model is"),
+        (2, "Qwen/Qwen3-8B", True, "a model that is known, too"),
+        (1, "acme/unheard-of", False, "one part is a GPU to the one process"),
+    ],
+)
+@pytest.mark.parametrize("command", ["lint", "plan"])
+def test_a_split_that_may_land_on_parts_of_a_gpu_is_warned_of(
+    *, command: str, tensor: int, model: str, said: bool, reason: str, tmp_path: Path
+) -> None:
+    member = build.member("Standalone", [build.request("gpu", tensor, "true")])
+    member["template"]["spec"]["containers"][0] |= {
+        "image": "vllm/vllm-openai:v0.11.2",
+        "args": [f"--model={model}", f"--tensor-parallel-size={tensor}"],
+    }
+    parent = build.deployment("chat", 1, [build.engine(members=[member])])
+    parent["metadata"] = {"name": "chat", "namespace": "ml"}  # No uid: a control plane does not hold it yet.
+    ran = run(command, write(tmp_path / "f.yaml", [*_parted(), parent]))
+    assert ("may get parts of one (MIG) on west/mig" in ran.out + ran.err) is said, reason
+
+
 def test_the_tightest_pool_comes_first_however_its_memory_is_named(tmp_path: Path) -> None:
     """`memory` and `gpu.nvidia.com/memory` are one name where the driver is gpu.nvidia.com."""
     large = build.gpu(8) | {"capacity": {"gpu.nvidia.com/memory": {"value": "80Gi"}}}

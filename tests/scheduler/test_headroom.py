@@ -209,7 +209,7 @@ def test_what_clusters_publish_is_read_of_those_that_take_nothing_meanwhile(
 def test_the_pools_that_fit_whether_or_not_there_is_room() -> None:
     decision = decide(World(ask(), FLEET))
     pools = [
-        (pool.cluster, pool.pool, pool.needs, pool.free, pool.total, [device.name for device in pool.devices])
+        (pool.cluster, pool.pool, pool.needs, pool.more, pool.total, [device.name for device in pool.devices])
         for pool in fitting_pools(decision)
     ]
     assert pools == [
@@ -240,7 +240,7 @@ def test_no_pool_is_barred_where_nothing_new_may_be_placed_at_all() -> None:
 
 def test_a_pool_that_is_full_is_not_barred() -> None:
     [pool] = fitting_pools(decide(World(ask(), [one("a", 1)])))
-    assert (pool.free, pool.barred) == (0, None)
+    assert (pool.more, pool.barred) == (0, None)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from function.cli.admission import SELECTOR, FieldPath
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, lenient, output_option
-from function.cli.sizing.manifest import short_of_memory
+from function.cli.sizing.manifest import misfits
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
 from function.cli.worlds.advisories import advisories, mistakes_of
 from function.cli.worlds.inputs import faults_of, ignored_note, level
@@ -224,7 +224,7 @@ def _against_fleet(world: World) -> Iterator[Problem]:
             path = steps(f"{prefix}{finding.path}{'' if compiles else '.cel'}")
             level_ = WARNING if compiles else ERROR
             yield _problem(planned.manifest, path, level=level_, code=finding.code, message=finding.message)
-        for manifest, code, path_, message in short_of_memory(planned):
+        for manifest, code, path_, message in misfits(planned):
             yield _problem(manifest, path_, level=WARNING, code=code, message=message)
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
 from function.cli.render.table import show, show_adapters
-from function.cli.sizing.manifest import short_of_memory
+from function.cli.sizing.manifest import misfits
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, Source, capped, read
 from function.cli.worlds.settling import summary_of, worst_code
@@ -72,7 +72,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         f"{manifest.place(path)}: {manifest.short_title}: {message}"
         for result in results
         if not result.manifest.stored  # One that a control plane holds runs, or says itself why not.
-        for manifest, _, path, message in short_of_memory(result)
+        for manifest, _, path, message in misfits(result)
     ]
     adapters: list[PlannedAdapter] = []
     if inputs.manifests["ModelAdapter"]:

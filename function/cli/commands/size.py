@@ -124,14 +124,14 @@ def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -
 
 
 def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
-    """The pools in words: those that have room now, else how many fit and are full."""
+    """The pools in words: those that have room now, else those that fit and are full, or take nothing."""
     if not with_fleet:
         return ""
     ready = [f"{fit.cluster}/{fit.pool} ({fit.replicas})" for fit in pools if fit.replicas]
-    full = len(pools) - len(ready)
-    return listed(ready, 4) or (
-        f"{full} {'pool fits' if full == 1 else 'pools fit'}, none has room now" if full else "no pool"
-    )
+    full = [f"{fit.cluster}/{fit.pool}" for fit in pools if not fit.barred]
+    barred = [f"{fit.cluster}/{fit.pool} ({fit.barred})" for fit in pools if fit.barred]
+    none_now = [f"full: {listed(full, 2)}"] * bool(full) + [f"closed: {listed(barred, 2)}"] * bool(barred)
+    return listed(ready, 4) or "; ".join(none_now) or "no pool"
 
 
 def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers, *, with_fleet: bool) -> None:
@@ -293,7 +293,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     sized = models.model(model)
     fleet, errors = _fleet(source)
     load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
-    drivers = Drivers(driver, _nics(nic_driver, fleet))
+    drivers = Drivers(driver, _nics(nic_driver, fleet), parted=bool(fleet and fleet.has_parts(driver)))
     widths = fleet.widths(driver) if fleet else [max(TENSOR)]
     estimates = needs(sized.architecture, load_, widths)
     answer = [

@@ -6,8 +6,9 @@ from an optional Secret.
 
 `SizedFleet` finds the pools: the scheduler is asked about a deployment that is made up for each split.
 
-The reverse stands at the end: `short_of_memory` warns of pools whose GPUs the weights of a known model do
-not fit. It looks at weights alone, so it never warns of what an engine could still arrange.
+The reverse stands at the end: `misfits` warns of pools whose GPUs the weights of a known model do not fit,
+or that offer parts of a GPU to a model that is split. It looks at weights alone, so it never warns of what an
+engine could still arrange.
 """
 
 from __future__ import annotations
@@ -200,12 +201,16 @@ class Drivers:
     gpu: str
     nics: tuple[str, ...]
     """Of the network devices that the nodes of a gang need; empty: none is asked for."""
+    parted: bool = False
+    """Whether some of the fleet's GPUs are parts of one (MIG)."""
 
 
 def selector(need: Need, drivers: Drivers) -> JsonObject:
     """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
     memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
     requests = {"gpu": [f'device.driver == "{drivers.gpu}"', memory]}
+    if drivers.parted and need.split.tensor * need.split.pipeline > 1:  # A process sees no second part.
+        requests["gpu"].append(f'device.attributes["{drivers.gpu}"].?type.orValue("gpu") != "mig"')
     if need.split.pipeline > 1 and drivers.nics:
         one, several = f'== "{drivers.nics[0]}"', f"in [{', '.join(map(quoted, drivers.nics))}]"
         requests["nic"] = [f"device.driver {one if len(drivers.nics) == 1 else several}"]
@@ -247,6 +252,11 @@ class SizedFleet:
         devices = (device for pool in self._pools for device in pool.devices or ())
         return tuple(sorted({device.driver for device in devices if _is_network(device)}))
 
+    def has_parts(self, gpu: str) -> bool:
+        """Tell whether some GPUs are parts of one, which hold no model that is split."""
+        devices = (device for pool in self._pools for device in pool.devices or ())
+        return any(is_part(device) for device in devices if device.driver == gpu)
+
     def widths(self, gpu: str) -> list[int]:
         """How many GPUs its nodes have that reach others, as far as tensors are usually split."""
         networked = [pool.devices or () for pool in self._pools if any(map(_is_network, pool.devices or ()))]
@@ -278,13 +288,18 @@ class SizedFleet:
                 fit.cluster,
                 fit.pool,
                 fit.needs,
-                0 if fit.barred else max(0, fit.free) // fit.needs,
+                0 if fit.barred else fit.more,
                 gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
             for fit in forecast(request, reuse=memo, shared=memo.shared).fitting_pools()
         ]
         return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
+
+
+def is_part(device: Device) -> bool:
+    """Tell a part of a GPU by the type that NVIDIA's driver publishes."""
+    return device.subject.content.get(("attributes", device.driver, "type")) == ("string", "mig")
 
 
 def _is_network(device: Device) -> bool:
@@ -306,24 +321,33 @@ def gpu_memory(devices: tuple[Device, ...]) -> float:
     return number * 10.0**power
 
 
-def short_of_memory(planned: Planned) -> Iterator[advisories.Advisory]:
-    """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit.
+def misfits(planned: Planned) -> Iterator[advisories.Advisory]:
+    """Pools that the first engine may land on, and whose GPUs do not do for its model.
 
-    Nothing is said of an engine that is not vLLM, of a model that is not known, and where an option changes
-    how much memory weights take.
+    Nothing is said of an engine that is not vLLM; of weights neither where the model is not known, nor where
+    an option changes how much memory they take.
     """
     serving = advisories.first_serving(planned.manifest)
-    if serving is None or not serving.runs_vllm or not planned.forecast.readable or serving.flag(LIGHTER):
-        return
-    model = of_repository(serving.model)
-    if model is None:
+    if serving is None or not serving.runs_vllm or not planned.forecast.readable:
         return
     tensor, pipeline = (serving.number(flags) for flags in (advisories.TENSOR, advisories.PIPELINE))
+    model = None if serving.flag(LIGHTER) else of_repository(serving.model)
+    if tensor * pipeline == 1 and model is None:
+        return
+    fits = [fit for fit in planned.forecast.fitting_pools() if not fit.barred]
+    parted = [f"{fit.cluster}/{fit.pool}" for fit in fits if any(map(is_part, fit.devices))]
+    if parted and tensor * pipeline > 1:
+        text = (
+            f"splits its model over GPUs (TP {tensor}, PP {pipeline}), and may get parts of one (MIG) on "
+            f"{listed(sorted(parted))}, of which a process sees only one: select whole ones by their type"
+        )
+        yield planned.manifest, "SplitOverParts", serving.field, text
+    if model is None:
+        return
     shape, split = model.architecture, Split(tensor, pipeline)
     weights = need(shape, Load(shape.dtype, "bf16", 1, 1), split).weights
     share = 1.0 if serving.flag(UTILIZATION) else USABLE  # However much of a GPU it is told to take.
-    fits = planned.forecast.fitting_pools()
-    memories = {f"{fit.cluster}/{fit.pool}": gpu_memory(fit.devices) for fit in fits if not fit.barred}
+    memories = {f"{fit.cluster}/{fit.pool}": gpu_memory(fit.devices) for fit in fits}
     small = [place for place, memory in sorted(memories.items()) if 0 < memory * share < weights]
     if small:
         where = listed([f"{place} ({memories[place] / GIB:.0f} GiB)" for place in small])
