@@ -47,9 +47,10 @@ from function.scheduler.selectors import Evaluations, Selectors, Share
 # `status.engines` and no digest does not know what the pods run.
 #
 # A replica that is Ready and not in service is *in doubt*: what was reported last may be over. No budget
-# counts it as in service, and it is not taken for one that has nothing to lose. One that is only listed is in
-# doubt too. Crossplane observes what it composed, so this one may have been given up a moment ago, and the
-# list is of before. If it is there it is adopted now, and observed from then on.
+# counts it as in service, and it is not taken for one that has nothing to lose. One that was Ready and says
+# nothing any more is in doubt too, and so is one that is only listed. Crossplane observes what it composed,
+# so this one may have been given up a moment ago, and the list is of before. If it is there it is adopted
+# now, and observed from then on.
 #
 # Limit: where both the list and what is observed lack what the latest answer did, nothing that is read tells
 # of it. Then as many again may be taken as the budget allows (docs/rollouts.md).
@@ -72,8 +73,12 @@ class Serving:
         return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
     def lost(self, own_replica: OwnReplica) -> bool:
-        """Tell whether a replica takes no requests, as far as is reported: it has nothing to lose."""
-        return own_replica.replica.ready is not True
+        """Tell whether a replica takes no requests, as far as is reported: it has nothing to lose.
+
+        One that was Ready and says nothing any more may take them.
+        """
+        replica = own_replica.replica
+        return replica.ready is False or (replica.ready is None and not replica.was_ready)
 
     def half_updated(self, own_replica: OwnReplica) -> bool:
         """Tell whether a replica in doubt was seen to take requests with some of its pods updated.

@@ -61,6 +61,7 @@ FRESH = {
 }
 UNKNOWN = {"status": {"engines": [{"name": "main", "copies": 1, "available": 1, "updated": 0}]}}
 HALF = {"status": {"engines": [{"name": "main", "copies": 2, "available": 1, "updated": 1}]}}
+SILENT = Seen("a", 1, ready=None, was_ready=True)
 HALF_BEFORE = {**STALE, "status": {**STALE["status"], **HALF["status"]}}
 CASES = [
     Case("the first in the order of scale down", THREE, {"a-1"}, "RollingOut"),
@@ -161,6 +162,32 @@ CASES = [
         [Seen("a", 0, ready=False), Seen("a", 1, ready=None), Seen("b", 0)],
         {"a-0", "a-1"},
         "RollingOut",
+    ),
+    Case(
+        "one that was Ready and says nothing any more may serve: not beside another that is out of service",
+        [Seen("a", 0), SILENT, Seen("b", 0, NEW, ready=False)],
+        {"b-0"},
+        "RolloutPaused",
+    ),
+    Case(
+        "what may serve is updated within the budget, before what serves",
+        [Seen("a", 0), SILENT, Seen("b", 0)],
+        {"a-1"},
+        "RollingOut",
+    ),
+    Case(
+        "what has nothing to lose is updated all the same",
+        [Seen("a", 0, ready=False, was_ready=True), SILENT, Seen("b", 0, NEW, ready=False)],
+        {"a-0", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "by surge what may serve is not touched",
+        [SILENT],
+        set(),
+        "RollingOut",
+        wanted=1,
+        placement=SURGE,
     ),
     Case("two at a time, each from the fullest cluster", THREE, {"a-1", "b-0"}, "RollingOut", placement=TWO),
     Case(

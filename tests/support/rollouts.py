@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from function.api.replica import WAS_READY_ANNOTATION
 from function.api.workload import serving_digest
 from tests.support import build
 from tests.support.cases import ask
@@ -40,6 +41,8 @@ class Seen:
     """The image whose digest it publishes; None: it publishes none."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of its status or metadata, by section."""
+    was_ready: bool = False
+    """It is noted on it that it was Ready once."""
 
     def built(self) -> Plain:
         """The object."""
@@ -47,6 +50,8 @@ class Seen:
         if self.serves is not None:
             other = build.replica(deployment(1, self.serves), self.on, self.index, pools="p0")
             made.setdefault("status", {})["servingDigest"] = serving_digest(other["spec"])
+        if self.was_ready:
+            made["metadata"].setdefault("annotations", {})[WAS_READY_ANNOTATION] = made["metadata"]["uid"]
         for section, fields in self.more.items():
             made.setdefault(section, {}).update(copy.deepcopy(fields))
         return made
