@@ -7,7 +7,8 @@ The judge is therefore never stricter than the promises, and what it names is br
 R1. a replica leaves only for a reason of Law 2 (`REASONS`), or by somebody else's hand;
 R2. an endpoint leaves only where its replica was not Ready, or leaves; never by doubt;
 R3. an identity is never used by two objects at a time, and a replica never changes cluster or pool;
-R4. a rollout takes no more replicas out of service than `rollout.maxUnavailable`, until they are Ready again;
+R4. a rollout takes no more replicas out of service than `rollout.maxUnavailable`, until they are Ready again.
+    One that was out of service when that may have been decided is not taken;
 R5. a pool that holds more than it has, with a replica there that never was Ready, is said to within `SAID`,
     unless every deployment with such a replica there was paused;
 R6. what manages something on a cluster leaves with its owner, or after an edit of it; its manifest keeps its
@@ -172,11 +173,27 @@ class _Court:
             before, now = previous.get(id(life)), version.plain
             previous[id(life)] = now
             out = taken[life.owner]
-            if before is not None and _template(before) != _template(now) and _in_service(before):
+            if before is not None and _template(before) != _template(now) and self._served(life, version):
                 out.add(id(life))
                 self._budget(life, version, len(out))
             elif not life.stands(version.turn) or _is_back(now):
                 out.discard(id(life))
+
+    def _served(self, life: Life, edited: Version) -> bool:
+        """Tell whether a replica was in service when it was edited, and whenever that may have been decided.
+
+        Silence is no sign that it was not, once it was Ready.
+        """
+        start, was_ready = edited.at - self.window, False
+        for at, version in enumerate(life.versions):
+            if version.turn >= edited.turn:
+                break
+            status = _condition(version.plain, "Ready").get("status")
+            was_ready |= status == "True"
+            is_idle = status == "False" or not was_ready
+            if is_idle and life.versions[at + 1].at >= start:
+                return False
+        return _in_service(life.before(edited.turn))
 
     def _budget(self, life: Life, version: Version, out: int) -> None:
         """Judge how many are out of service by a rollout, this one included."""

@@ -263,6 +263,11 @@ KEPT = [
         acts(failed(1), failed(2), updated(0), updated(1)),
     ),
     Case(
+        "a rollout updates what was out of service when that was decided, and serves by now",
+        rolling,
+        acts(failed(1), updated(0), served(1), updated(1)),
+    ),
+    Case(
         "a rollout that may take all",
         rolling,
         acts(
@@ -365,6 +370,12 @@ BROKEN = [
     Case("a replica on another cluster", serving, lambda play: play.replica(1, cluster="use2"), "R3"),
     Case("a replica on another pool", serving, lambda play: play.replica(1, pool="a100"), "R3"),
     Case("two at a time", rolling, acts(updated(0), updated(1)), "R4"),
+    Case(
+        "another one that said nothing for a moment",
+        rolling,
+        acts(updated(0), unknown, served(1), updated(1)),
+        "R4",
+    ),
     Case("the next one, and the first failed", rolling, acts(updated(0), failed(0), updated(1)), "R4"),
     Case(
         "nobody says that a pool is overcommitted", starting(), acts(crowded, waited(SAID + 60), ended), "R5"
