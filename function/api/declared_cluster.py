@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from function.api.cluster import MAX_POOLS, Fabric
 from function.api.devices import MAX_DEVICES, Attributes, Device
@@ -86,6 +86,14 @@ class DeclaredGateway(Model):
     """Where the cluster's replicas are reached, said by hand."""
 
     address: str = ""
+
+    @field_validator("address")
+    @classmethod
+    def _is_no_url(cls, address: str) -> str:
+        """Refuse a URL: endpoints put a scheme before the address, and a path behind it."""
+        if "/" in address:
+            raise ValueError("expected a host, with or without a port, and no scheme or path")
+        return address
 
 
 class ObserverConfig(Model):

@@ -212,6 +212,10 @@ class Container(Model):
         return flag_value(self.words, names)
 
 
+LEADER_ADDRESS, RANK = "MODELPLANE_LEADER_ADDRESS", "MODELPLANE_RANK"
+"""Variables of every pod of a gang: who leads it, and which of its pods it is."""
+
+
 def flag_value(words: Sequence[str], names: Iterable[str]) -> str:
     """Return the value of the first of `names` that is given, written `--name value` or `--name=value`.
 

@@ -186,7 +186,7 @@ def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
         # The reason names the part that is wrong, for the two parts that most often are.
         path = error.faults[0].path
         reason = "InvalidNodePool" if path.startswith("spec.nodePools") else MALFORMED
-        reason = SECRET_INVALID if path.startswith("spec.cluster.existing") else reason
+        reason = SECRET_INVALID if path.startswith("spec.cluster.existing.secretRef") else reason
         return Doubt(reason, f"The InferenceCluster cannot be read: {error}")
     if cluster.spec.cluster.source == EXISTING and cluster.existing is None:
         return Doubt(SECRET_INVALID, "spec.cluster.existing.secretRef is missing: it names the kubeconfig")

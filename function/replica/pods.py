@@ -22,7 +22,15 @@ from function.api.expressible import DECODE_PORT, PORT
 from function.api.model import KSERVE, mapping
 from function.api.names import POOL_LABEL, SERVING_LABEL
 from function.api.taints import GPU_TOLERATION
-from function.api.workload import HUGGING_FACE, Container, Workload, WorkloadEngine, WorkloadMember
+from function.api.workload import (
+    HUGGING_FACE,
+    LEADER_ADDRESS,
+    RANK,
+    Container,
+    Workload,
+    WorkloadEngine,
+    WorkloadMember,
+)
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.adapters import UPDATING, room_flags, with_room
@@ -88,8 +96,8 @@ DRAIN_MARGIN = 30
 
 # What every pod of a gang is told: who leads it, and which of its pods it is.
 _GANG_ENV = (
-    {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
-    {"name": "MODELPLANE_RANK", "value": "$(LWS_WORKER_INDEX)"},
+    {"name": LEADER_ADDRESS, "value": "$(LWS_LEADER_ADDRESS)"},
+    {"name": RANK, "value": "$(LWS_WORKER_INDEX)"},
 )
 
 

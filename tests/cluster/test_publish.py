@@ -86,6 +86,9 @@ def test_a_class_that_is_gone_takes_nothing_away(gone: Plain, expected: str, why
     assert reason(response, "ClusterReady") == "ClusterRunning", "what was published still runs"
 
 
+SECRET = {"name": "use1", "key": "kubeconfig"}
+
+
 def test_one_missing_class_of_two_leaves_the_other_pool_as_it_is() -> None:
     pools = ({"name": "a", "className": "h200"}, {"name": "b", "className": "l4"})
     response = Case(cluster(*pools), classes={"h200": inference_class(), "l4": None}).answer()
@@ -101,6 +104,21 @@ def test_one_missing_class_of_two_leaves_the_other_pool_as_it_is() -> None:
             {"cluster": {"source": "Existing", "existing": {"secretRef": {"name": "x"}}}},
             "SecretInvalid",
             "key",
+        ),
+        (
+            {"cluster": {"source": "Existing", "existing": {"secretRef": SECRET, "gateway": "10.1.0.7"}}},
+            "Malformed",
+            "a gateway is no map",
+        ),
+        (
+            {
+                "cluster": {
+                    "source": "Existing",
+                    "existing": {"secretRef": SECRET, "gateway": {"address": "http://10.1.0.7"}},
+                }
+            },
+            "Malformed",
+            "endpoints would have two schemes",
         ),
         ({"nodePools": [{"name": "gpu"}]}, "InvalidNodePool", "no class is named"),
         ({"nodePools": [{"name": "gpu", "className": "h200", "nodeCount": 1.5}]}, "InvalidNodePool", "1.5"),

@@ -106,6 +106,37 @@ def test_below_the_box_is_nearer_than_any_driver_keeps_back(
     assert [code for code, _ in reported] == codes, reason
 
 
+@pytest.mark.parametrize(
+    ("term", "said", "reason"),
+    [
+        ('cc >= "9.0"', 'cc is 9.0.0, a version: compare it with .compareTo(semver("9.0.0")) >= 0', "a text"),
+        (
+            "cc >= 10.0",
+            'cc is 9.0.0, a version: compare it with .compareTo(semver("10.0.0")) >= 0',
+            "a number",
+        ),
+        ('cc.compareTo(semver("10.1")) >= 0', '"10.1" is no version: write "10.1.0"', "two of three numbers"),
+        ('cc.compareTo(semver("10.0.0")) >= 0', "", "a version is right, and no device has it"),
+        ('rdma == "true"', "rdma is true, a boolean: write true without quotes", "a text for a boolean"),
+        ('ports == "4"', "ports is 4, a number: write it without quotes", "a text for a number"),
+        ("ports > 8", "", "a number is right"),
+        ('kind == "x"', 'kind is "y", not "x"', "a text is right"),
+    ],
+)
+def test_a_value_of_another_type_is_said_with_how_it_is_compared(term: str, said: str, reason: str) -> None:
+    device = build.gpu()
+    device["attributes"] = {
+        "cc": {"version": "9.0.0"},
+        "rdma": {"bool": True},
+        "ports": {"int": 4},
+        "kind": {"string": "y"},
+    }
+    made = wants(build.request("gpu", 1, f'device.attributes["gpu.nvidia.com"].{term}'))
+    message = "no device of the fleet satisfies request gpu"
+    expected = [("NeverSatisfied", f"{message}: {said}" if said else message)]
+    assert findings(made, here(build.pool("p", 2, [device]))) == expected, reason
+
+
 AMD = build.gpu(name="amd") | {"driver": "gpu.amd.com"}
 AMD["attributes"] = {"vram": {"string": "HBM3"}}
 

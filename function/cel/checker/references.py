@@ -37,6 +37,8 @@ _SLIPS = (
     (re.compile(r"\band\b"), "&&", "and"),
     (re.compile(r"\bor\b"), "||", "or"),
     (re.compile(r"\bnot\b\s*"), "!", "not"),
+    (re.compile(r"\bTrue\b"), "true", "True"),
+    (re.compile(r"\bFalse\b"), "false", "False"),
 )
 """Operators as other languages write them, outside of literals, and as CEL does."""
 _CURLY = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')

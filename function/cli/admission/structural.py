@@ -290,10 +290,11 @@ class Check:
                 self.findings.append(Finding(path, message, shown_value))
         pattern = schema.pattern
         if pattern is not None and isinstance(value, str) and not pattern.search(value):
-            mended = re.sub(r"[^a-z0-9.-]+", "-", value.lower()).strip("-.")
-            hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
             written = pattern.pattern.replace(r"\Z", "$")
-            self.findings.append(Finding(path, f"must match {written}", shown(value), hint))
+            name = re.sub(r"[^a-z0-9.-]+", "-", value.lower()).strip("-.")
+            text, mended = _in_words(pattern, value) or (f"must match {written}", name)
+            hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
+            self.findings.append(Finding(path, text, shown(value), hint))
 
     def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: FieldPath) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""
@@ -328,6 +329,25 @@ class Check:
         return closest(key, schema.properties)
 
 
+_UNIT = re.compile(r"([0-9.]+) *([kmgtpe])(i?)b?", re.IGNORECASE)
+
+
+def _in_words(pattern: re.Pattern[str], value: str) -> tuple[str, str] | None:
+    """Say what a pattern is for, and what was probably meant; None for a pattern that says it itself.
+
+    It is told by what it takes: patterns stand in several XRDs.
+    """
+    takes = [pattern.search(text) is not None for text in ("1.5Gi", "1.2.3", "Gi", "1.2")]
+    if takes == [True, False, False, True]:
+        unit = _UNIT.fullmatch(value.strip())
+        number, prefix, binary = unit.groups() if unit else ("", "", "")
+        scale = "k" if prefix in ("k", "K") and not binary else prefix.upper()
+        return "must be a quantity, such as 80Gi or 500m", f"{number}{scale}{binary.lower()}"
+    if takes == [False, True, False, False]:
+        return "must be a version of three numbers, such as 9.0.0", value + ".0" * (2 - value.count("."))
+    return None
+
+
 _MACHINERY = "Crossplane 2 has it in spec.crossplane"
 ELSEWHERE: Mapping[str, str] = {
     "deviceClassName": "leave it out: the InferenceClass has it, and a claim takes that of its device",
@@ -338,6 +358,20 @@ ELSEWHERE: Mapping[str, str] = {
     "amd.com/gpu": "leave it out: devices are asked for in nodeSelector.devices",
     "hostPath": "leave it out: a node is shared by teams; weights come with a modelCacheRef",
     "ports": "leave it out: requests and the probe come to 8000",
+    **dict.fromkeys(
+        ("livenessProbe", "readinessProbe", "startupProbe"),
+        "leave it out: the engine is asked for /health on port 8000",
+    ),
+    **dict.fromkeys(
+        ("affinity", "nodeName", "topologySpreadConstraints"),
+        "leave it out: devices and nodeSelector choose the pool, placement the clusters",
+    ),
+    **dict.fromkeys(
+        ("initContainers", "lifecycle", "hostNetwork", "hostIPC"),
+        "leave it out: a pod has the one container called engine",
+    ),
+    "imagePullPolicy": "leave it out: Kubernetes pulls :latest at each start, and other tags once",
+    "serviceAccountName": "leave it out: pods have the default account of their namespace on the cluster",
     "restartPolicy": "leave it out: the pods of a model are always started again",
     "tensorParallelSize": "write --tensor-parallel-size into the args of the engine",
     "autoscaling": "leave it out: a HorizontalPodAutoscaler or KEDA scales the deployment",
@@ -367,6 +401,8 @@ def _meant(schema: Schema, value: Any) -> str:
         plain = value.strip().lower()
         is_meant = plain in ("true", "false") if schema.type == "boolean" else _WHOLE.fullmatch(plain)
         return f"did you mean {plain}, without quotes?" if is_meant else ""
+    if schema.type == "array" and isinstance(value, dict) and schema.items is not None:
+        return _listed(schema.items, value)
     words = value.split() if isinstance(value, str) else []
     if schema.type == "array" and words and schema.items is not None and schema.items.type == "string":
         return f"did you mean {shown_list(words)}?"
@@ -374,6 +410,18 @@ def _meant(schema: Schema, value: Any) -> str:
         takers = [name for name, child in schema.properties.items() if _is_of(child, value)]
         guesses = [f"{{{name}: {words[0] if len(words) == 1 else '...'}}}" for name in takers]
         return f"did you mean {_or(guesses)}?" if 0 < len(takers) <= MOST_PLACES else ""
+    return ""
+
+
+def _listed(items: Schema, value: JsonObject) -> str:
+    """Guess a list that was written as a map: its one item, or items by their names."""
+    if items.type != "object" or not value:
+        return ""
+    if value.keys() <= items.properties.keys():
+        return "did you mean a list of one item, with - before it?"
+    key, content = next(iter(value.items()))
+    if {"name", "value"} <= items.properties.keys() and not isinstance(content, dict | list):
+        return f"did you mean - {{name: {key}, value: {json.dumps(str(content))}}}?"
     return ""
 
 

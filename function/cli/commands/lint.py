@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,9 @@ def lint(paths: Iterable[str]) -> Linted:
     looked_at = read + len(manifests.contradictions)
     if not (looked_at or problems):
         raise BadInput("there is no object in what was given: nothing was looked at")
-    return Linted(count, looked_at, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
+    # Errors come first: a warning may be about what one of them has taken away.
+    in_order = sorted(dict.fromkeys(problems), key=lambda problem: (problem.level != ERROR, problem))
+    return Linted(count, looked_at, tuple(in_order), manifests.ignored)
 
 
 def _unreadable(name: str, error: BadInput) -> Problem:
@@ -191,7 +194,8 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
     kept in another repository.
     """
     explained = {place for issue in manifests.issues for place in issue.places}
-    by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
+    read = chain(manifests.step_inputs, *manifests.by_kind.values())
+    by_title = {manifest.short_title: manifest for manifest in read}
     for (title, path), text in faults.items():
         fields = (field for other, field in explained if other == title)
         if any(field == path or field.startswith((f"{path}.", f"{path}[")) for field in fields):

@@ -21,11 +21,15 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from function.api import InferenceCluster, SchedulerConfig
+from function.api.adapter import ADAPTER_LABEL
+from function.api.declared_cluster import EXISTING, DeclaredCluster
 from function.api.expressible import DECODE_PORT, PORT
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, number as whole_number
 from function.api.names import POOL_LABEL
-from function.api.workload import flag_value
+from function.api.replica import DEPLOYMENT_LABEL
+from function.api.text import counted
+from function.api.workload import LEADER_ADDRESS, RANK, flag_value
 from function.cli.bad_input import BadInput, nearest
 from function.cli.worlds.derive import complete_all
 from function.cluster.drift import LiveRules, of_classes
@@ -65,6 +69,22 @@ NETWORK = ("rdma", "linkType", "dra.net", "nic.")
 SPEC: FieldPath = ("spec", "template", "spec")
 _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 """A variable in an argument: as Kubernetes expands it, and as a shell does."""
+GANG_VARIABLES = (LEADER_ADDRESS, RANK)
+_OURS = re.compile(r"\$[({]?(MODELPLANE_\w+)")
+SHELLS = ("sh", "bash", "dash", "zsh")
+_SLIPS = (
+    (re.compile(r"[\u2013\u2014\u2212]+(?=\w)"), "--", "begins with a long dash"),
+    (re.compile(r"-(?=[a-z]+(-[a-z]+)+(=|$))"), "--", "begins with one dash"),
+    (re.compile(r"(?<=\w)\s+(?=\S)"), "=", "is a flag and its value as one argument"),
+)
+"""Arguments that vLLM refuses: how each begins, what is meant there, and what is wrong."""
+_PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*"
+    r"(?::\w[\w.-]{0,127})?(?:@\w+:[0-9a-f]{32,})?",
+    re.ASCII,
+)
+"""The name of an image, as container runtimes take it."""
 
 
 class EngineMember:
@@ -105,6 +125,13 @@ class EngineMember:
             for word in given
         )
         return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
+
+    @property
+    def is_scripted(self) -> bool:
+        """Tell whether a shell starts it: then words are its, and not arguments."""
+        stated = self.container.get("command") or self.container.get("args")
+        words = stated if isinstance(stated, list) else ()
+        return any(str(word).rpartition("/")[2] in SHELLS for word in words)
 
     @property
     def port(self) -> str:
@@ -207,7 +234,45 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
             if serves and host in LOOPBACK:
                 text = f"listens on {host}, where only its own pod reaches it: --host=0.0.0.0"
                 yield member.field, "ServingPort", text
+            yield from _unstartable(member)
         yield from _too_wide(members)
+        yield from _of_a_gang(members)
+
+
+def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
+    """Yield arguments that vLLM refuses for how they are written, and an image that no runtime pulls."""
+    container = member.container
+    for field in ("command", "args") if member.runs_vllm and not member.is_scripted else ():
+        stated = container.get(field)
+        for at, word in enumerate(stated if isinstance(stated, list) else ()):
+            flag, equals, value = str(word).partition("=")
+            for pattern, right, wrong in _SLIPS:
+                found = pattern.search(flag) if right == "=" else pattern.match(flag)
+                if found and (right != "=" or flag.startswith("--")):
+                    meant = f"{flag[: found.start()]}{right}{flag[found.end() :]}{equals}{value}"
+                    yield (*member.where, field, at), "BadArgument", f'"{word}" {wrong}: write {meant}'
+                    break
+    image = container.get("image")
+    if isinstance(image, str) and image and not _IMAGE.fullmatch(image):
+        host, slash, rest = image.rpartition("://")[2].strip().rstrip(":@").partition("/")
+        name, colon, tag = rest.partition(":")
+        meant = f"{host}{slash}{name.lower()}{colon}{tag}"
+        hint = f"; did you mean {meant}?" if meant != image and _IMAGE.fullmatch(meant) else ""
+        yield (*member.where, "image"), "BadImage", f'"{image}" is no name of an image{hint}'
+
+
+def _of_a_gang(members: list[EngineMember]) -> Iterator[PodMistake]:
+    """Yield a number of nodes that the gang has not, and variables that its pods have not."""
+    pods = sum(member.pods for member in members)
+    for member in members:
+        nodes = member.flag(("--nnodes",))
+        if nodes.isdigit() and int(nodes) != pods:
+            text = f"counts on {nodes} nodes, and the engine has {counted(pods, 'pod')}: --nnodes={pods}"
+            yield member.field, "GangSize", text
+        there = GANG_VARIABLES if member.role in ("Leader", "Worker") else ()
+        for name in sorted(set(_OURS.findall(" ".join(member.words))).difference(there)):
+            meant = _meant(name, there) or ("" if there else "; only the pods of a gang have such")
+            yield member.field, "UnknownVariable", f"there is no variable {name}{meant}"
 
 
 def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
@@ -239,6 +304,8 @@ def first_serving(manifest: Manifest) -> EngineMember | None:
 Advisory = tuple["Manifest", str, "FieldPath", str]
 """The object, the code, the field and the message."""
 
+ENDPOINT_LABELS = {DEPLOYMENT_LABEL: "ModelDeployment", ADAPTER_LABEL: "ModelAdapter"}
+"""Labels of endpoints that say which object they are of."""
 DEFAULT_RANK = 16
 """The rank of an adapter, and the largest that an engine takes, where nothing is said."""
 
@@ -251,8 +318,11 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _containers(manifest)
     for manifest in manifests["ModelAdapter"]:
         yield from _base(manifest, manifests["ModelDeployment"])
+    for manifest in manifests["ModelService"]:
+        yield from _endpoints(manifest, manifests)
     for manifest in manifests["InferenceCluster"]:
         yield from _nodes_of_two_pools(manifest)
+        yield from _reached(manifest)
         yield from _across_nodes(manifest, manifests["WorkloadConfig"])
     rules = LiveRules(classes=[one.content for one in manifests["DeviceClass"]])
     for manifest in manifests["InferenceClass"]:
@@ -380,6 +450,47 @@ def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]
         if any(manifest.name in _served_names(member.words) for member in _members(path, engine)):
             message = f"{name} serves its base model by this name, and requests would reach that"
             yield manifest, "NameTaken", ("metadata", "name"), message
+
+
+def _endpoints(manifest: Manifest, manifests: Manifests) -> Iterator[Advisory]:
+    """A service selects endpoints of its own namespace, by what they are of (docs/routing.md)."""
+    for at, entry in enumerate(mappings(manifest.spec.get("endpoints"))):
+        for label, kind in ENDPOINT_LABELS.items():
+            name = mapping(entry, "selector", "matchLabels").get(label)
+            others = manifests[kind]
+            if (
+                not others
+                or not isinstance(name, str)
+                or (manifest.namespace, name) in {other.identity for other in others}
+            ):
+                continue
+            elsewhere = [other.namespace for other in others if other.name == name]
+            meant = _meant(name, [other.name for other in others if other.namespace == manifest.namespace])
+            where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
+            message = f'no {kind} "{name}" in namespace {manifest.namespace} in the files{where}'
+            field: FieldPath = ("spec", "endpoints", at, "selector", "matchLabels", label)
+            yield manifest, "NoEndpoints", field, message
+
+
+def _reached(manifest: Manifest) -> Iterator[Advisory]:
+    """How a cluster is reached, which no schema describes: other sources have fields of their own."""
+    cluster = mapping(manifest.spec.get("cluster"))
+    source = cluster.get("source")
+    if isinstance(source, str) and source != EXISTING and source.casefold() == EXISTING.casefold():
+        message = f'another source than {EXISTING}, so another step has to make it, found "{source}"'
+        yield manifest, "UnknownSource", ("spec", "cluster", "source"), f"{message}; did you mean {EXISTING}?"
+    if source == EXISTING and cluster.get("existing") is not None:
+        try:
+            DeclaredCluster.parse({**manifest.content, "spec": {"cluster": cluster}})
+        except Malformed as error:
+            for fault in error.faults:
+                path = tuple(fault.path.split("."))
+                yield manifest, "BadAccess", path, str(fault).removeprefix(f"{fault.path}: ")
+    for at, pool in enumerate(mappings(manifest.spec.get("nodePools"))):
+        nodes, most = pool.get("nodeCount"), pool.get("maxNodeCount")
+        if isinstance(nodes, int) and isinstance(most, int) and nodes > most:
+            message = f"{nodes} nodes are above maxNodeCount {most}, and replicas are placed on {most}"
+            yield manifest, "TooManyNodes", ("spec", "nodePools", at, "nodeCount"), message
 
 
 def _served_names(words: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from function import api
-from function.api import replica as replica_api
+from function.api import inputs as inputs_room, replica as replica_api
 from function.api.fault import path_of
 from function.boundary import PlainDocument, frozen
 from function.cli import live
@@ -167,6 +167,12 @@ _MODELS: dict[str, type[Model]] = {
     "InferenceClass": api.InferenceClass,
     "ModelCache": api.ModelCache,
 }
+_INPUTS: dict[str, type[Model]] = {
+    "SchedulerConfig": inputs_room.SchedulerConfig,
+    "WorkloadConfig": inputs_room.WorkloadConfig,
+    "RoutingConfig": inputs_room.RoutingConfig,
+    "ClusterConfig": inputs_room.ClusterConfig,
+}
 
 
 def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
@@ -186,6 +192,10 @@ def faults_of(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
             yield from _parsed(manifest, model, manifest.content)
+    alone = (manifest for kind in _INPUTS for manifest in manifests[kind] if not manifest.holder)
+    for manifest in (*alone, *manifests.step_inputs):
+        if manifest.kind in _INPUTS:
+            yield from _parsed(manifest, _INPUTS[manifest.kind], manifest.content)
     completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
     classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
     for manifest in manifests["InferenceCluster"]:

@@ -58,18 +58,28 @@ def inputs_of(composition: Manifest) -> Iterator[Manifest]:
             yield composition.part(("spec", "pipeline", number, "input"), given, f"step {title}")
 
 
-def take(manifests: Manifests, compositions: Iterable[Manifest]) -> None:
-    """Let inputs of Compositions count where no object of their kind is given; all of them are checked."""
+def take(manifests: Manifests, compositions: Iterable[Manifest], *, checked: bool = True) -> None:
+    """Let inputs of Compositions count where no object of their kind is given; all of them are checked.
+
+    Not `checked`, nothing is noted: the same objects are read again.
+    """
     inputs = [(composition, given) for composition in compositions for given in inputs_of(composition)]
-    manifests.step_inputs += [given for _, given in inputs]
+    for composition, given in inputs:
+        composite = map_at(composition.spec, "compositeTypeRef").get("kind")
+        taken = [config for config, composed in COMPOSED.items() if composite in composed]
+        if taken and given.kind in COMPOSED and given.kind not in taken:
+            message = f"expected '{taken[0]}', as a step for {composite} takes it"
+            manifests.issues.append(Issue(given, Finding(("kind",), message, f'"{given.kind}"')))
+        else:
+            manifests.step_inputs.append(given)
     for config, composed in COMPOSED.items():
         if manifests[config]:
-            if len(manifests[config]) > 1:
+            if checked and len(manifests[config]) > 1:
                 titles = listed([manifest.title for manifest in manifests[config]])
                 note(f"{len(manifests[config])} {config}s are given ({titles}); the first is taken for all")
             continue
         chosen = _chosen(inputs, config, composed, manifests)
-        if len({str(given.content) for given in chosen.values()}) > 1:
+        if checked and len({str(given.content) for given in chosen.values()}) > 1:
             names = ", ".join(chosen)
             note(f"the Compositions {names} have different {config}s; the first is taken for all")
         if chosen:
@@ -349,7 +359,7 @@ def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
             manifests.unread.append(written)
         else:
             _add(manifests, by_identity, written)
-    take(manifests, compositions)
+    take(manifests, compositions, checked=checked)
     if checked:
         manifests.issues += issues_of(manifests)
     return manifests

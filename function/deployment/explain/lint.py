@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from function import cel
 from function.api import Device
@@ -336,10 +337,44 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         yield Unmet(reference.path, "NeverSatisfied", f"{text}: {values}" if values else text)
 
 
+def _of_another_type(about: Catalogue, compared: cel.Comparison) -> list[tuple[str, Any]]:
+    """The types and values of an attribute that the literal beside it is never equal to."""
+    key = ("attributes", compared.reference.domain or "", compared.reference.id or "")
+    typed: set[Any] = {device.subject.content.get(key) for device in about.devices} - {None}
+    return sorted(pair for pair in typed if compared.kind in _NOT_OF.get(pair[0], ()))
+
+
+VERSION_DOTS = 2
+_NOT_OF = {"version": ("string", "double", "int"), "bool": ("string", "int"), "int": ("string",)}
+"""Kinds of literals that a value of a type is never equal to, by the type."""
+_COMPARED = {
+    "version": 'a version: compare it with .compareTo(semver("{version}")) {of} 0',
+    "bool": "a boolean: write {value} without quotes",
+    "int": "a number: write it without quotes",
+}
+"""How a value of a type is compared."""
+
+
+def _version(text: str) -> str:
+    """A version with the parts that it lacks."""
+    return text + ".0" * (VERSION_DOTS - text.count("."))
+
+
 def _values(about: Catalogue, selectors: list[cel.Selector]) -> Iterator[str]:
-    """The values that there are where a selector asks for a text that no device has."""
+    """The values that there are where a selector asks for a text that no device has, or for another type."""
     for compared in (compared for selector in selectors for compared in selector.comparisons()):
-        if compared.kind != "string" or compared.operator != "==" or compared.reference.kind != "attribute":
+        read = compared.reference
+        if compared.kind == "semver" and compared.literal.count(".") < VERSION_DOTS:
+            yield f'"{compared.literal}" is no version: write "{_version(compared.literal)}"'
+        if read.kind != "attribute":
+            continue
+        others = _of_another_type(about, compared)
+        if others:
+            kind, value = others[0]
+            held = str(value).lower() if kind == "bool" else value
+            how = _COMPARED[kind].format(value=held, version=_version(compared.literal), of=compared.operator)
+            yield f"{read.id} is {held}, {how}"
+        if compared.kind != "string" or compared.operator != "==" or others:
             continue
         values = {cel.published(device.subject, compared.reference) for device in about.devices} - {None}
         if values and compared.literal not in values:
