@@ -186,7 +186,7 @@ def test_what_if_the_base_has_less_room_names_the_adapter_that_loses(tmp_path: P
     file = write(tmp_path / "f.yaml", fleet)
     ran = run("whatif", file, "--apply", write(tmp_path / "edit.yaml", [edited]))
     assert ran.code == 2
-    assert "✗ ml-team/b (adapter)  2 of 2 → 0 of 2 places" in ran.out
+    assert "\n\n✗ ml-team/b (adapter)  2 of 2 → 0 of 2 places" in ran.out
     assert "1 adapter is not concerned." in ran.out
 
 

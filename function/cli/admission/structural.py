@@ -320,7 +320,10 @@ class Check:
         maps = [name for name, child in schema.properties.items() if child.values is not None]
         if len(maps) == 1 and isinstance(value, str) and schema.properties[maps[0]].values is not None:
             return f"did you mean {maps[0]}: {{{key}: {value}}}?"
-        locations = sorted(places_of(self._root, key), key=lambda place: place.count("."))
+        everywhere = places_of(self._root, key)
+        # An alternative has the fields of the first shape, which most deployments have alone.
+        locations = [place for place in everywhere if "alternatives[]" not in place] or everywhere
+        locations.sort(key=lambda place: place.count("."))
         if len(locations) > MOST_PLACES:  # The one nearest to the top, if it is alone there.
             depth = locations[0].count(".")
             locations = [place for place in locations if place.count(".") == depth]

@@ -175,6 +175,8 @@ def _show(answer: WhatIf) -> None:
         for text, style in _lines(difference):
             out.say(escape(text), style=style)
     for adapter in answer.adapters:
+        if adapter.changed:
+            out.print()
         for text, style in difference_lines(adapter) if adapter.changed else ():
             out.say(escape(text), style=style)
     rest = len(answer.differences) - len(concerned)
