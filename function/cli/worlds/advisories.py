@@ -247,9 +247,9 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
         for at, word in enumerate(stated if isinstance(stated, list) else ()):
             flag, equals, value = str(word).partition("=")
             for pattern, right, wrong in _SLIPS:
-                found = pattern.search(flag) if right == "=" else pattern.match(flag)
-                if found and (right != "=" or flag.startswith("--")):
-                    meant = f"{flag[: found.start()]}{right}{flag[found.end() :]}{equals}{value}"
+                slip = pattern.search(flag) if right == "=" else pattern.match(flag)
+                if slip and (right != "=" or flag.startswith("--")):
+                    meant = f"{flag[: slip.start()]}{right}{flag[slip.end() :]}{equals}{value}"
                     yield (*member.where, field, at), "BadArgument", f'"{word}" {wrong}: write {meant}'
                     break
     image = container.get("image")
