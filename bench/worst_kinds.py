@@ -33,7 +33,9 @@ LOOKED: Plain = {
     "publish": "Attributes",
     "capacity": "Usable",
     "preemption": "Arbitrate",
+    "tenants": "Charge",
 }
+DRIFT = "drift of 3,000 nodes, 16 entries"
 SEEN = [{"type": kind, "status": "True"} for kind in ("Synced", "Ready")]
 PROVIDER = "kubernetes.m.crossplane.io/v1alpha1"
 
@@ -147,21 +149,31 @@ def declared_clusters() -> Iterator[Case]:
         selector = {"driver": "gpu.nvidia.com", "pool": f"n{at % 500}"}
         taint = {"key": f"k{at}", "effect": "NoSchedule"}
         rules.append({"metadata": {"name": f"r{at}"}, "spec": {"deviceSelector": selector, "taint": taint}})
+    everywhere = [one | {"spec": {**one["spec"], "deviceSelector": {}}} for one in rules]
     few = {NODES: nodes[:500], SLICES: inventory[:500]}
     effects = [{"key": f"k{at}", "value": "y", "effect": "NoSchedule"} for at in range(4)]
     of_node = [device | {"taints": effects} for device in slices.devices(slices.H200, 8)]
     dirty = [slices.resource_slice(f"n{at}", of_node) for at in range(STRANGERS)]
     claims = [slices.resource_claim(f"other{at}", f"n{at % 5_000}", 32) for at in range(8_000)]
+    spotted = []
+    for at in range(40):
+        many = [{"key": f"k{at}-{on}", "value": "y", "effect": "NoSchedule"} for on in range(20_000)]
+        spotted.append(slices.node(f"n{at}", "p0") | {"spec": {"taints": many}})
     for what, of, entries, looked in (
         ("5,000 nodes of 8 devices", pools, 1, {NODES: nodes, SLICES: inventory}),
         ("16 tolerations, 5,000 nodes of 16 taints", tolerant, 1, {NODES: tainted, SLICES: inventory}),
         ("100 nodes of 128 devices, 16 entries", pools, 16, {NODES: nodes[:100], SLICES: racks}),
         ("3,000 taint rules on 500 nodes", pools, 1, {**few, TAINT_RULES: rules}),
+        ("3,000 taint rules on each device of 500 nodes", pools, 1, {**few, TAINT_RULES: everywhere}),
+        ("40 nodes of 20,000 taints", tolerant, 1, {NODES: spotted, SLICES: inventory[:40]}),
         ("3,000 nodes, no 2 devices of a kind, 16 entries", pools, 16, {NODES: nodes[:3_000], SLICES: odd}),
         ("3,000 nodes, 4 taints on a device", pools, 1, {NODES: nodes[:3_000], SLICES: dirty}),
         ("8,000 claims of 32 devices", pools, 1, {NODES: nodes, SLICES: inventory, CLAIMS: claims}),
+        (DRIFT, pools, 16, {NODES: nodes[:3_000], SLICES: inventory[:3_000]}),
     ):
         call = looked_at(of, entries, looked)
+        if what == DRIFT:
+            call.composite["spec"]["drift"] = {"mode": "Observe"}
         yield Case.of("InferenceCluster", what, call.composite, call, usual)
     for number, nodes in ((100, 1), (1_500, 1), (1_500, 1_600)):
         rest = STRANGERS - number

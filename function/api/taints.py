@@ -20,6 +20,10 @@ from function.api.model import Effect, Model, Name, Whole, mappings
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 """The taint of a node that every pod of ours tolerates: the mark that keeps other pods off GPUs."""
 
+MAX_READ_TAINTS = 40
+"""Taints that are read of one node or device, where it has more. A pod tolerates 17 keys of a node, each with
+two effects, and a class states 16 taints of a device: of so many taints one is left in any case."""
+
 
 class Taint(Model):
     """A mark on a cluster that repels replicas."""
@@ -68,14 +72,17 @@ class DeviceToleration(Toleration):
 def read_taints(stated: object) -> tuple[Taint, ...]:
     """Read the taints that somebody else published, sorted. One whose effect is another keeps nobody off."""
     read = {
-        Taint(key=taint["key"], value=value if isinstance(value, str) else "", effect=taint["effect"])
+        (taint["key"], value if isinstance(value, str) else "", taint["effect"])
         for taint in mappings(stated)
         if taint.get("effect") in ("NoSchedule", "NoExecute")
         and isinstance(taint.get("key"), str)
         and taint["key"]
         for value in (taint.get("value"),)
     }
-    return tuple(sorted(read, key=str))
+    first = (
+        Taint(key=key, value=value, effect=effect) for key, value, effect in sorted(read)[:MAX_READ_TAINTS]
+    )
+    return tuple(sorted(first, key=str))
 
 
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> tuple[Taint, ...]:

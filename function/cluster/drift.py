@@ -33,9 +33,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from function.api.model import mapping, mappings, number, string
 from function.api.names import POOL_LABEL
-from function.api.taints import Taint, read_taints
+from function.api.taints import MAX_READ_TAINTS, Taint, read_taints
 from function.api.text import listed
 from function.boundary import JsonObject, frozen
+from function.boundary.memory import Memo
 from function.cel import CompileError, Subject, bind_device, compile_device
 from function.cel.library.quantity import quantity
 from function.cel.selector import MATCH, NO_MATCH, Outcome
@@ -166,10 +167,10 @@ def drift(
         labels[str(metadata.get("name"))] = mapping(metadata.get("labels"))
         if mapping(node.get("spec")).get("unschedulable") is True:
             cordoned.add(str(metadata.get("name")))
-    devices_by_node, by_devices = {}, rules_by_devices(rules)
-    for name, has in read_nodes(map(PublishedSlice.read, slices)).items():
-        by_driver = {driver: tainted_by(by_devices, devices) for driver, devices in has.by_driver.items()}
-        devices_by_node[name] = replace(has, by_driver=by_driver)
+    taint_rules = TaintRules(rules)
+    devices_by_node = {
+        name: taint_rules.tainted(has) for name, has in read_nodes(map(PublishedSlice.read, slices)).items()
+    }
     selectors = [node_labels_of(name, declared[name].get("nodeSelector")) for name in declared]
     # A node that has the label of some pool is no stranger, if only of one that the cluster does not declare.
     strangers = [
@@ -351,27 +352,38 @@ Selected: TypeAlias = "tuple[str | None, ...]"
 """Driver, pool and name of the devices that a rule is about; None stands for any."""
 
 
-def rules_by_devices(rules: LiveRules) -> dict[Selected, list[JsonObject]]:
-    """Return the taints of rules by what they select, so that no device is held against all rules."""
-    by_devices: dict[Selected, list[JsonObject]] = defaultdict(list)
-    for rule in rules.taints:
-        selected = _selected(rule)
-        if selected is not None:
-            by_devices[selected].append(mapping(rule, "spec", "taint"))
-    return by_devices
+class TaintRules:
+    """The taints of rules by what they select, so that no device is held against all rules."""
 
+    def __init__(self, rules: LiveRules) -> None:
+        """Read the taints of each selection once."""
+        stated: dict[Selected, list[JsonObject]] = defaultdict(list)
+        for rule in rules.taints:
+            selected = _selected(rule)
+            if selected is not None:
+                stated[selected].append(mapping(rule, "spec", "taint"))
+        self._by_selection = {selected: read_taints(taints) for selected, taints in stated.items()}
+        # The devices of a cluster mostly have the same: their taints are put together once.
+        self._together: Memo[Sequence[tuple[Taint, ...]], tuple[Taint, ...]] = Memo(_together)
 
-def tainted_by(
-    rules: Mapping[Selected, Sequence[JsonObject]], devices: Sequence[PublishedDevice]
-) -> tuple[PublishedDevice, ...]:
-    """Return the devices, with what rules taint."""
-    tainted = []
-    for device in devices:
+    def tainted(self, has: NodeDevices) -> NodeDevices:
+        """Return the devices of a node, with what rules taint."""
+        if not self._by_selection:
+            return has
+        by_driver = {driver: tuple(map(self._tainted, devices)) for driver, devices in has.by_driver.items()}
+        return replace(has, by_driver=by_driver)
+
+    def _tainted(self, device: PublishedDevice) -> PublishedDevice:
         selections = product((None, device.driver), (None, device.pool), (None, device.name))
-        hits = [taint for selected in selections for taint in rules.get(selected, ())]
-        stated = (taint.model_dump() for taint in device.taints)
-        tainted.append(replace(device, taints=read_taints([*stated, *hits])) if hits else device)
-    return tuple(tainted)
+        hits = [selected for selected in selections if selected in self._by_selection]
+        if not hits:
+            return device
+        taints = (device.taints, *map(self._by_selection.__getitem__, hits))
+        return replace(device, taints=self._together.of((device.taints, *hits), taints))
+
+
+def _together(taints: Sequence[tuple[Taint, ...]]) -> tuple[Taint, ...]:
+    return tuple(sorted({taint for some in taints for taint in some}, key=str)[:MAX_READ_TAINTS])
 
 
 def first_taint(devices: Iterable[PublishedDevice], expected: Collection[Taint]) -> str:
@@ -410,17 +422,13 @@ def _entry(
         read_taints(entry.get("taints")),
     )
     short: list[tuple[int, str, str]] = []
+    wanted, attributes = kind_wanted(entry), set[str]()
     for node, devices in inventories:
-        of_kind = [device for device in devices if type_fits(entry, device)]
+        of_kind = [device for device in devices if kinds_fit(wanted, kind_of(device))]
         able = [device for device in of_kind if not device.unexpected(expected)]
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
         for device in fitting or able:
-            # Classes may write a name with its driver's domain or without; findings are without.
-            domain = f"{device.driver}/"
-            declared = {key.removeprefix(domain) for key in mapping(entry.get("attributes"))}
-            for key in sorted(attribute.removeprefix(domain) for attribute in device.attributes):
-                if key not in declared and key.rpartition("/")[2].lower() not in INDIVIDUAL:
-                    yield Drift(pool, "Undeclared", key)
+            attributes.update(device.attributes)
         if len(fitting) >= count:
             continue  # Enough satisfy it: the others are another entry's, or nobody's.
         for device in able:
@@ -438,15 +446,22 @@ def _entry(
         tainted = f", others have the taint {unexpected}" if unexpected else ""
         text = f"{name}: class has {count}, {fewest} satisfy it (node {node}{tainted})"
         yield Drift(pool, "DeviceCountShort", text)
+    # Classes may write a name with its driver's domain or without; findings are without.
+    domain = f"{entry.get('driver')}/"
+    declared = {key.removeprefix(domain) for key in mapping(entry.get("attributes"))}
+    for key in {attribute.removeprefix(domain) for attribute in attributes} - declared:
+        if key.rpartition("/")[2].lower() not in INDIVIDUAL:
+            yield Drift(pool, "Undeclared", key)
 
 
 def _taints_missing(
     pool: str, entry: JsonObject, inventories: Iterable[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
     """Taints that the class states and that no device of a node has: new replicas keep off for nothing."""
-    for node, devices in inventories:
+    stated = read_taints(entry.get("taints"))
+    for node, devices in inventories if stated else ():
         of_kind = [device for device in devices if type_fits(entry, device)]
-        for taint in read_taints(entry.get("taints")) if of_kind else ():
+        for taint in stated if of_kind else ():
             if not any(taint in device.taints for device in of_kind):
                 text = f"{entry.get('name')}: class has {taint}, no device does (node {node})"
                 yield Drift(pool, "TaintMissing", text)

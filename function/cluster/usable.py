@@ -226,18 +226,10 @@ def usable_nodes(
     ]
     published = [one.content for one in slices if one.content is not None]
     by_node = drift.read_nodes(published)
-    live = drift.LiveRules(taints=[rule.content for rule in rules if rule.content and rule.current])
-    by_devices = drift.rules_by_devices(live)
-    if by_devices and names.asks_for(request, names.TAINT_RULES):
-        by_node = {
-            name: replace(
-                has,
-                by_driver={
-                    driver: drift.tainted_by(by_devices, devices) for driver, devices in has.by_driver.items()
-                },
-            )
-            for name, has in by_node.items()
-        }
+    current = [rule.content for rule in rules if rule.content and rule.current]
+    taint_rules = drift.TaintRules(drift.LiveRules(taints=current))
+    if names.asks_for(request, names.TAINT_RULES):
+        by_node = {name: taint_rules.tainted(has) for name, has in by_node.items()}
     on_kserve = text_at(request.composite, "spec", "stack") == KSERVE
     inventory = _Inventory(
         {name: _NodeKinds.of(has) for name, has in by_node.items()},
@@ -311,6 +303,8 @@ class _Inventory(NamedTuple):
     """Devices that others hold, by node and driver."""
 
 
+MAX_OWNERS = 8
+"""Owners of a claim that are looked at: Kubernetes gives one that it makes for a pod just that pod."""
 PREFIX, SERVICE_PREFIX = 31, 13
 """Characters of a replica's name with which the names of its pods begin, however long they are: where we make
 the workloads, and where KServe does."""
@@ -341,7 +335,7 @@ def _held_by_others(
         claim = sighting.content or {}
         owners = [
             string(owner.get("name")).removeprefix("m-").replace(".", "-")
-            for owner in mappings(mapping(claim.get("metadata")).get("ownerReferences"))
+            for owner in mappings(mapping(claim.get("metadata")).get("ownerReferences"))[:MAX_OWNERS]
             if owner.get("kind") == "Pod"
         ]
         if not sighting.current or any(owner[:length] in ours for owner in owners for length in lengths):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from example.caller import ROOT
+from function.cluster import drift as drift_module
 from function.cluster.classes import NothingPublished, describe
 from function.cluster.drift import LiveRules, drift
 from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
@@ -373,3 +374,16 @@ def test_what_keeps_pods_off_the_devices(
     (pool,) = drift(published(entry), slices, nodes, rules)
     found_kinds = {finding.kind for finding in pool.findings} - {"Undeclared"}
     assert found_kinds == expected, (reason, pool.findings)
+
+
+def test_a_device_is_held_against_an_entry_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 nodes and a class of 16 entries took nearly six CPU seconds."""
+    compared, kinds_fit = [], drift_module.kinds_fit
+
+    def counting(wanted: tuple[str, ...], kind: tuple[str, ...]) -> bool:
+        compared.append(kind)
+        return kinds_fit(wanted, kind)
+
+    monkeypatch.setattr(drift_module, "kinds_fit", counting)
+    assert kinds(published(), WHOLE, NODE) == set()
+    assert len(compared) == len(devices(H200, 2))
