@@ -19,7 +19,7 @@ from function.scheduler import quota as quota_rules
 from function.scheduler.price import price_of
 from function.scheduler.quota import UNITS, QuotaHolding, QuotaUsage
 from tests.support import build
-from tests.support.cases import Case, ask, clusters, one
+from tests.support.cases import Case, ask, clusters, one, where
 from tests.support.coordinated import EARLY, LATE, called
 from tests.support.drive import run
 from tests.support.scale import seeds
@@ -607,3 +607,17 @@ def test_an_expression_that_costs_too_much_covers_every_pool() -> None:
     usage = usage_of(quota("dear", cel=dear, nodes=0), quota("cheap", cel='node.name == "p0"', nodes=0))
     pools = {limit.name: usage.pools(limit, "a") for limit in usage.team(NAMESPACE).quotas}
     assert pools == {"dear": {"p0", "p1"}, "cheap": {"p0"}}
+
+
+def test_what_a_cluster_publishes_uses_up_the_quotas_of_teams_that_have_replicas_there() -> None:
+    """Its class, attributes and price decide whether these count, and how dear they are."""
+    fleet = [priced("a", 10**12), priced("b", 10)]
+    for cluster in fleet:
+        cluster["status"]["gpuPools"][0]["className"] = "h100"
+    for limited in (quota(centsPerHour=100), quota(cel='node.className == "h100"', centsPerHour=100)):
+        there, nowhere = (
+            run(World(ask(1), fleet, on, input=under(limited))) for on in ([stranger("x", "a")], [])
+        )
+        assert (where(there), where(nowhere)) == ([], ["b"])
+    counted = quota(replicas=2)
+    assert where(run(World(ask(1), fleet, [stranger("x", "a")], input=under(counted)))) != []
