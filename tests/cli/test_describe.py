@@ -47,6 +47,7 @@ def test_slices_become_a_class(seen: Path) -> None:
         (("class", "p5.48xlarge"), "did you mean aws/p5.48xlarge?"),
         (("class", "gaudi"), "with it there is intel/gaudi2, intel/gaudi3"),
         (("class", "GB200"), "with it there is aws/p6e-gb200.36xlarge, "),
+        (("class", "nvidia/gb200"), "with it there is aws/p6e-gb200.36xlarge, "),
         (("class", "tpu"), "with it there is gcp/ct5lp-hightpu-1t, "),
     ],
 )

@@ -112,17 +112,22 @@ def _print(
 def _refuse_slip(what: tuple[str, ...]) -> None:
     """Refuse a single word that is neither a file nor a machine type. Raises BadInput.
 
-    A word with a slash is read as a machine type, any other as a part of one: people know that they have an
-    H100, and not what their cloud calls the machine.
+    What stands behind a slash is looked for among devices, and alone in names too: people know that they
+    have an H100, and not what their cloud calls the machine.
     """
     (word, *others) = what
     if not others and word != "-" and not Path(word).exists():
         # Who leaves the provider out means the type.
         types = {name.partition("/")[2]: name for name in machine_types()} if "/" not in word else {}
-        described = {name: f"{name} {entry(name)['spec']['description']}".lower() for name in machine_types()}
-        having = [name for name, text in described.items() if word.lower() in text]
+        described = {name: entry(name)["spec"]["description"].lower() for name in machine_types()}
+        part = word.rpartition("/")[2].lower()
+        having = [
+            name
+            for name, text in described.items()
+            if part[1:] and (part in text or ("/" not in word and part in name.lower()))
+        ]
         meant = closest(types.get(word, word), machine_types())
-        if having and "/" not in word and word not in types:  # A device or a make: H100, tpu, gaudi.
+        if having and word not in types:  # A device or a make: H100, tpu, nvidia/gb200.
             meant = f"with it there is {listed(having, MOST_NAMED)}"
         raise BadInput(f"{word}: no such file or directory, and no machine type; {meant}")
 
