@@ -95,8 +95,8 @@ def _applied_last(
     replica: Workload, observed: Mapping[str, ObservedObject], namespace: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return both lists as they were applied last, perhaps in the namespace that the replica leaves."""
-    own = observed.get(key_of(names.ADAPTERS, adapters_head(replica, namespace), observed))
-    before = own or next(iter(names.among(observed, names.ADAPTERS)), None)
+    listed = observed.get(key_of(names.ADAPTERS, adapters_head(replica, namespace), observed))
+    before = listed or next(iter(names.among(observed, names.ADAPTERS)), None)
     return _lists({} if before is None else before.manifest)
 
 
