@@ -12,13 +12,16 @@ from function.api.cache import ModelCache
 from function.api.cluster import completed
 from function.api.replica import MANY, PriorityNotes
 from function.api.workload import digest_of
+from function.cluster import arbiter
+from function.deployment.compose import replicas
 from function.deployment.snapshot import ownership
 from function.fail_static import base_of
 from function.replica import adapters, compose, conditions, handler, kserve, names, state
-from function.scheduler import disruption, schedule as passes
-from function.scheduler.preemption import Preemptor
+from function.scheduler import disruption, ledger, schedule as passes
+from function.scheduler.preemption import Arbitration, Preemptor
 from function.scheduler.scheduling_input import Serving
-from tests.simulate import rollouts, swarm
+from tests.simulate import burst, rollouts, swarm
+from tests.simulate.contest import ON, Contest, Teams
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.rollouts import FOG, ROUNDS, STORM
 from tests.simulate.swarm import CROWDED, USUAL
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
     from function.api import Pool
     from function.objects import ObservedObject
+    from function.scheduler.decision import Decision
+    from function.scheduler.outcomes import Kept
     from tests.simulate.rollouts import Weather
     from tests.support.crossplane import Step
 
@@ -161,6 +166,36 @@ def _remember_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(swarm.Day, "forget", lambda _: None)
 
 
+def _let_the_ready_yield(patch: pytest.MonkeyPatch) -> None:
+    """In an overcommitted pool a replica gives way though it was Ready."""
+    patch.setattr(ledger, "may_yield", lambda replica: replica.whole)
+
+
+def _let_quotas_be_passed(patch: pytest.MonkeyPatch) -> None:
+    """A quota that several deployments passed at once stays passed."""
+    patch.setattr(passes, "over_quota", lambda *_: {})
+
+
+def _let_nobody_preempt(patch: pytest.MonkeyPatch) -> None:
+    """Nobody gives way to a replica, whatever its class and its guarantee."""
+    patch.setattr(Preemptor, "covers", lambda *_: False)
+
+
+def _name_nobody(patch: pytest.MonkeyPatch) -> None:
+    """No cluster says who gives way."""
+    patch.setattr(arbiter, "arbitrate", lambda *_: Arbitration())
+
+
+def _note_once(patch: pytest.MonkeyPatch) -> None:
+    """A replica keeps the note on its standing to guarantees that it got first."""
+
+    def first(_: Decision, kept: Kept) -> str:
+        notes = kept.own_replica.replica.notes
+        return notes.guarantee if notes else ""
+
+    patch.setattr(replicas, "standing_of", first)
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, and the lives that show it."""
@@ -213,6 +248,22 @@ def _pressing_day(seed: int) -> object:
     return PressingDay(seed, sizes=(CROWDED,)).live()
 
 
+def _burst(seed: int) -> object:
+    return burst.live(burst.Burst(seed, {"overcommit": "Yield"}, burst.CHURN))
+
+
+def _quota(seed: int) -> object:
+    return burst.live(burst.Burst(seed, burst.limited(3), replace(burst.CHURN, start=None)))
+
+
+def _contest(seed: int) -> object:
+    return burst.live(Contest(seed, ON))
+
+
+def _teams(seed: int) -> object:
+    return burst.live(Teams(seed, ON))
+
+
 MOST = 5
 DEFECTS: dict[str, Defect] = {
     "gangs are believed": Defect(_believe_gangs, _rollouts(STORM, "a gang", "gangs"), enough=MOST),
@@ -239,4 +290,12 @@ DEFECTS: dict[str, Defect] = {
     "nobody has to be spared": Defect(_spare_everybody, _pressing_day, "serve of", first=3),
     "nodes are held for the paused": Defect(_wait_for_the_paused, _pausing_day, "have free nodes"),
     "a memory outlives a restore": Defect(_remember_for_ever, _relapsing_day, "answer"),
+    "who was Ready yields": Defect(_let_the_ready_yield, _burst, "was Ready"),
+    "a quota stays passed": Defect(_let_quotas_be_passed, _quota, "nodes are held"),
+    "no cluster arbitrates": Defect(_name_nobody, _contest, "holds"),
+    "nobody preempts": Defect(_let_nobody_preempt, _contest, "waits for"),
+    "everybody preempts": Defect(_let_anybody_preempt, _contest, "no higher class"),
+    "a budget spares everybody": Defect(_spare_everybody, _contest, "left, and"),
+    "a guarantee is not reclaimed": Defect(_let_nobody_preempt, _teams, "waits for"),
+    "a standing is noted once": Defect(_note_once, _teams, "notes"),
 }

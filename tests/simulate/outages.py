@@ -2,7 +2,8 @@
 
 Every step is ten minutes. A cluster that is reached publishes a heartbeat that is up to a quarter of an hour
 old; one that is cut off publishes nothing new, and everything it has said of itself and of its replicas
-stays. A replica is Ready twenty minutes after it was placed, where its cluster is reached.
+stays. A replica is Ready twenty minutes after it was placed, where its cluster is reached. Whole days have
+neither heartbeats nor hours to wait for, so evacuation is proven here.
 """
 
 from __future__ import annotations

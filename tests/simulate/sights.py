@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tests.simulate.platforms import image_of
 from tests.simulate.swarm import WINDOW, image, is_ready
@@ -19,10 +19,9 @@ from tests.support.crossplane import Name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.simulate.swarm import Day
     from tests.simulate.whole import WholeDay
     from tests.simulate.workers import Cluster, Place
-    from tests.support.crossplane import Composite
+    from tests.support.crossplane import Composite, ControlPlane
     from tests.support.drive import Answer
 
 Plain = dict[str, Any]
@@ -35,6 +34,16 @@ SLOTS = 2
 """Adapters that a replica with room holds."""
 PACED = ("ReplicaGaveWay", "ReplicaReturned", "ReplicaDrained")
 """Why replicas leave within `disruption.maxUnavailable`."""
+
+
+class Lived(Protocol):
+    """Where replicas are looked at."""
+
+    plane: ControlPlane
+
+    def replicas(self) -> dict[Name, Plain]:
+        """Return the replicas that stand."""
+        ...
 
 
 @dataclass
@@ -67,12 +76,17 @@ class Sights:
         self.edits[uid] += before not in (None, self.engines[uid])
         if event == "ADDED" and "modelCacheRef" in replica["spec"] and not self._is_staged(day, where):
             yield f"{name} was placed where its cache is not"
+        self.note(day, replica)
+        if is_ready(replica) and uid not in self.serving:
+            yield f"{name} is Ready, and no pod of it ever took requests"
+
+    def note(self, lived: Lived, replica: Plain) -> None:
+        """Note that a replica is Ready, or waits for others to give way."""
         if is_ready(replica):
-            self.ready.setdefault(owner(replica), {})[uid] = day.plane.now
-            if uid not in self.serving:
-                yield f"{name} is Ready, and no pod of it ever took requests"
+            self.ready.setdefault(owner(replica), {})[replica["metadata"]["uid"]] = lived.plane.now
         if replica["metadata"]["labels"].get("modelplane.ai/preempting"):
-            self.waits.append((day.plane.now, where, rank(day, replica)))
+            where = replica["spec"]["clusterName"]
+            self.waits.append((lived.plane.now, where, rank(lived, replica)))
 
     def _is_staged(self, day: WholeDay, where: str) -> bool:
         """Whether the caches selected a cluster while an answer may have been on its way."""
@@ -120,16 +134,19 @@ class Sights:
         if answer.conditions.get("ModelUpdated", (False,))[0] is True and (uid, wanted) not in self.ran:
             yield f"{composite.began['metadata']['name']} is said to run {wanted}, and its pods never did"
 
-    def unfair(self, day: Day, name: Name, answer: Answer) -> Iterator[str]:
+    def unfair(self, day: Lived, name: Name, answer: Answer) -> Iterator[str]:
         """Yield what a deployment gives up against the promises of classes, guarantees and budgets."""
         composite = day.plane.composites[name]
-        paced = set()
+        for replica in day.replicas().values():
+            self.note(day, replica)  # One at rest says nothing more.
+        paced, taken = set[str](), set[str]()
         for key, child in composite.composed.items():
             plain = day.plane.objects.get(child)
             if child.kind != "ModelReplica" or key in answer.desired or plain is None:
                 continue
             where = f"{plain['spec']['clusterName']}/{child.name}"
             causes = {reason for _, reason, message in answer.events if where in message} & {*PACED}
+            taken |= {plain["metadata"]["uid"]} if causes - {"ReplicaDrained"} else set()
             paced |= {plain["metadata"]["uid"]} if causes else set()
             if "ReplicaGaveWay" in causes and not self._outranked(day, plain):
                 yield f"{child.name} gave way to no higher class"
@@ -137,15 +154,15 @@ class Sights:
                 yield f"{child.name} was returned, and not borrowed"
         spec, since = composite.began["spec"], day.plane.now - WINDOW
         most = spec.get("placement", {}).get("disruption", {}).get("maxUnavailable")
+        least = min(spec.get("minReplicas", 0), spec["replicas"])
         team = name.namespace, name.name
         serving = {uid for uid, at in self.ready.get(team, {}).items() if at >= since}
-        # One that is Ready and at rest says nothing more.
-        standing = [replica for replica in day.replicas().values() if owner(replica) == team]
-        serving |= {replica["metadata"]["uid"] for replica in standing if is_ready(replica)}
         if most is not None and paced & serving and spec["replicas"] - len(serving - paced) > most:
             yield f"{len(paced)} left, and {len(serving - paced)} of {spec['replicas']} serve of {name.name}"
+        if taken & serving and len(serving - paced) < least:
+            yield f"{len(taken)} left, and {len(serving - paced)} of {least} that are needed of {name.name}"
 
-    def _outranked(self, day: Day, replica: Plain) -> bool:
+    def _outranked(self, day: Lived, replica: Plain) -> bool:
         """Whether somebody of a higher class waited on its cluster, or anybody while it was borrowed."""
         lowest = -1 if is_borrowed(replica) else rank(day, replica)
         cluster, since = replica["spec"]["clusterName"], day.plane.now - 2 * WINDOW
@@ -158,7 +175,7 @@ def owner(replica: Plain) -> tuple[str, str]:
     return metadata["namespace"], metadata["labels"]["modelplane.ai/deployment"]
 
 
-def rank(day: Day, replica: Plain) -> int:
+def rank(day: Lived, replica: Plain) -> int:
     """Return the value of the class of a replica's deployment."""
     return value_of(day.plane.objects.get(Name("ModelDeployment", *owner(replica)), {"spec": {}}))
 

@@ -6,6 +6,7 @@ plays the same in a living one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +14,25 @@ import pytest
 import yaml
 
 from example.caller import COMPOSITION
-from tests.simulate.burst import Burst, Kind
+from tests.simulate.burst import CHURN, SMALL, Burst, Kind, deployment_of, limited, live
+from tests.simulate.swarm import held
 from tests.support.scale import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SEEDS = range(count(2, 100, 1_000))
+MANY = range(count(8, 400, 2_000))
+"""Seeds of small fleets: what happens in a burst of thirty replicas each time, happens in few of these."""
 SHIPPED: Mapping[str, Any] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"][0]["input"]
+YIELD, ORDER = {"overcommit": "Yield"}, {"coordination": "GlobalOrder"}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "as shipped": SHIPPED,
-    "Yield alone": {"overcommit": "Yield"},
-    "published charges": {"overcommit": "Yield", "capacity": "Published"},
+    "Yield alone": YIELD,
+    "published charges": YIELD | {"capacity": "Published"},
     "none": {},
+    "none, published charges": {"capacity": "Published"},
+    "the order alone": ORDER,
 }
 MENDED = ("as shipped", "Yield alone", "published charges")
 
@@ -38,14 +45,6 @@ KINDS = {
     "replicas that become Ready on the way": Kind(deployments=10, replicas=(3,), clusters=20, start=8.0),
     "everything at once": Kind(deployments=10, replicas=(3,), clusters=20, within=0.5),
 }
-PASSES = {"published charges": 12}
-"""How often one deployment gives something up in a burst, at most, where it is more than four times."""
-QUIET = {"published charges": 1200.0}
-"""Seconds after which nothing is created or deleted, where it is more than 360.
-
-They are a few times the longest queue and time to live. What clusters publish is read in a reconcile of its
-own, so each step of mending waits for two.
-"""
 
 
 @cache
@@ -60,17 +59,42 @@ def test_a_burst_ends_with_no_pool_overcommitted_and_nobody_waiting_for_a_free_n
     settings: str, kind: Kind
 ) -> None:
     for seed in SEEDS:
-        burst = played(settings, kind, seed)
-        assert not burst.excess(), seed
-        assert not burst.ready_removed, seed
-        assert burst.quiet_since < QUIET.get(settings, 360), f"seed {seed}: it moved at {burst.quiet_since} s"
-        passes = max(map(len, burst.passes.values()))
-        assert passes <= PASSES.get(settings, 4), f"seed {seed}: one ping-pongs"
-        held = burst.charged()
-        most = max(size - held[pool] for pool, size in burst.sizes.items())
-        for name in burst.missing():
-            copies = burst.wanted[name]["template"]["spec"]["engines"][0]["copies"]
-            assert most < copies, f"seed {seed}: {name} has no place, and a pool has {most} free"
+        assert not played(settings, kind, seed).broken(), seed
+
+
+@pytest.mark.parametrize("kind", [SMALL, CHURN], ids=["they start", "they come and go"])
+@pytest.mark.parametrize("settings", MENDED)
+def test_so_does_a_small_fleet(settings: str, kind: Kind) -> None:
+    for seed in MANY:
+        assert not played(settings, kind, seed).broken(), seed
+
+
+@pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
+def test_a_quota_that_was_passed_at_once_is_kept_at_rest(coordination: str) -> None:
+    """Every replica is of one namespace. The youngest that never was Ready gives way, and stays away.
+
+    Those that turned Ready before anybody saw it stay: what runs is not taken away for a quota. Where nobody
+    turns Ready nobody is excused.
+    """
+    mended = 0
+    for seed in MANY:
+        given = limited(3) | {"coordination": coordination}
+        mended += live(Burst(seed, given, CHURN)).events["ReplicaOverQuota"]
+        live(Burst(seed, given, replace(CHURN, start=None)))
+    assert mended or coordination != "None", "it was never passed: the test would prove nothing"
+
+
+def test_the_order_alone_overcommits_no_pool_while_deployments_start() -> None:
+    """Every instance gives every node to the same one. Once replicas come and go, fewer meet than without."""
+    for seed in MANY:
+        started = played("the order alone", SMALL, seed)
+        assert not started.overcommitted, seed
+        assert not started.ready_removed, seed
+    ordered, without = (
+        sum(bool(played(settings, CHURN, seed).overcommitted) for seed in MANY)
+        for settings in ("the order alone", "none")
+    )
+    assert ordered < without
 
 
 def test_all_that_are_too_many_give_way_in_one_pass() -> None:
@@ -114,7 +138,24 @@ def test_what_turns_ready_after_the_snapshot_does_not_give_way() -> None:
 def test_without_the_settings_pools_end_overcommitted() -> None:
     """This is what the others prevent; were it otherwise, they would prove nothing."""
     for seed in SEEDS:
-        assert played("none", WIDE, seed).excess() == {(f"c{number:02}", "p"): 8 for number in range(3)}, seed
+        excess = played("none", WIDE, seed).excess()
+        assert excess == {(f"c{number:02}", "p0"): 8 for number in range(3)}, seed
+
+
+@pytest.mark.parametrize("settings", ["none", "none, published charges"])
+def test_without_the_settings_every_deployment_on_an_overcommitted_pool_says_so(settings: str) -> None:
+    ended_so = 0
+    for seed in MANY:
+        burst = played(settings, SMALL, seed)
+        assert not burst.ready_removed, seed
+        for where in burst.excess():
+            ended_so += 1
+            on = [plain for plain in burst.replicas().values() if held(plain)[:2] == where]
+            for name in map(deployment_of, on):
+                message = burst.answers[name].conditions["ReplicasScheduled"][2]
+                said = message.partition("PoolOvercommitted: ")[2]
+                assert f"{'/'.join(where)} holds" in said, (seed, name)
+    assert ended_so > len(MANY) // 10
 
 
 def test_an_episode_is_the_same_for_the_same_seed() -> None:
