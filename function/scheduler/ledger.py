@@ -365,8 +365,7 @@ class Ledger:
         The rejections of one more replica of that namespace rest on no more.
         """
         usage = self.quotas
-        quotas = () if usage is None else usage.team(namespace).quotas
-        held = [] if usage is None else [(quota, usage.held[quota.name]) for quota in quotas]
+        held = [(quota, usage.held[quota.name]) for quota in usage.team(namespace).quotas] if usage else []
         return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging
