@@ -171,6 +171,26 @@ def test_every_pod_is_stamped_for_the_scheduler_of_its_cluster() -> None:
     assert made["model-serving-main"]["metadata"]["labels"] == {"kai.scheduler/queue": "ml"}
 
 
+@pytest.mark.parametrize(("phase", "other"), [("Prefill", "Decode"), ("Decode", "Prefill")])
+def test_a_pod_of_a_phase_keeps_the_labels_of_its_template_and_of_its_cluster(phase: str, other: str) -> None:
+    """Those by which pods are selected, too: a Deployment whose selector misses its own pods is refused."""
+    main = engine("main", member(metadata={"labels": {"team": "search"}}), phase=phase)
+    scene = Scene(replica(main, engine("other", phase=other), mode="PrefillDecode"))
+    made = manifests(run(scene.but(cluster=cluster(scheduling={"labels": {"queue": "ml"}}))))
+    workload = made["model-serving-main"]
+    labels = workload["spec"]["template"]["metadata"]["labels"]
+    assert labels == {
+        "team": "search",
+        "queue": "ml",
+        "modelplane.ai/serving": labels["app"],
+        "modelplane.ai/workload": workload["metadata"]["name"],
+        "app": labels["app"],
+        "llm-d.ai/inference-serving": "true",
+        "llm-d.ai/role": phase.lower(),
+    }
+    assert workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
 @pytest.mark.parametrize("user", [{}, {"labels": {QUEUE_LABEL: "mine", "team": "search"}}])
 def test_of_a_gang_the_workload_alone_names_the_queue(user: Plain) -> None:
     """Kueue joins no pod to the group of its gang that names a queue already."""
@@ -270,6 +290,12 @@ def test_requests_leave_before_a_container_stops() -> None:
         {"preStop": {"sleep": {"seconds": 120}}}
     ] * 2
     assert spec["terminationGracePeriodSeconds"] == 150
+
+
+def test_a_pod_names_pull_secrets_only_where_its_template_does() -> None:
+    assert "imagePullSecrets" not in templates(SINGLE)["Standalone"]["spec"]
+    made = templates(Scene(replica(engine("main", member(secrets=["pull"])))))["Standalone"]
+    assert made["spec"]["imagePullSecrets"] == [{"name": "pull"}]
 
 
 def test_mirrored_secrets_are_found_under_their_own_name() -> None:
