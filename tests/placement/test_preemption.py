@@ -251,9 +251,18 @@ def test_where_there_is_room_nobody_gives_way() -> None:
     assert LABEL not in answer.replicas["replica-b-0"]["metadata"]["labels"]
 
 
-def test_what_a_quota_closes_is_left_for_the_other_pools_of_a_cluster() -> None:
-    """Two engines would take the node left of the first pool, and one more. The first is under a quota."""
-    cluster = one("a", pools=pools_of(2, 1, 1))
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ((2, 1, 1), "both engines would stand on the pool that is closed"),
+        ((1, 1, 1), "the other pool that it would take is covered by no quota, and stays open"),
+    ],
+)
+def test_what_a_quota_closes_is_left_for_the_other_pools_of_a_cluster(
+    nodes: tuple[int, ...], reason: str
+) -> None:
+    """Two engines would take the first pool, which is under a quota, and others where one has no room."""
+    cluster = one("a", pools=pools_of(*nodes))
     cluster["status"]["givesWay"] = []
     listed = [running(of(f"x{at}", "batch"), "a", value=at) for at in range(3)]
     for at, replica in enumerate(listed):
@@ -262,7 +271,7 @@ def test_what_a_quota_closes_is_left_for_the_other_pools_of_a_cluster() -> None:
     answer = asked(of("chat", engines=sized(1, 1)), [cluster], listed, ON | {"quotas": [quota]})
     [replica] = answer.replicas.values()
     pools = [engine["members"][0]["nodePoolName"] for engine in replica["spec"]["engines"]]
-    assert pools == ["p1", "p2"]
+    assert pools == ["p1", "p2"], reason
 
 
 FEWER: list[tuple[str, list[Plain], Plain]] = [
