@@ -36,6 +36,8 @@ class Mutant:
     function: str
     """As `Class.method` or `function`."""
     line: int
+    end: int
+    """The last line of what is changed."""
     change: str
     source: str
     """The changed function, inside of its class if it has one."""
@@ -99,7 +101,8 @@ def _of_file(module: str, path: Path) -> Iterator[Mutant]:
             for changed in _changes(node):
                 source = _source(classes, function.deep_replace(node, changed))
                 change = f"{_shown(node)} -> {_shown(changed)}"
-                yield Mutant(module, name, lines[node].start.line, change, source)
+                place = lines[node]
+                yield Mutant(module, name, place.start.line, place.end.line, change, source)
 
 
 def _functions(

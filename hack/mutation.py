@@ -167,7 +167,8 @@ class Reach:
         """Return the tests to try, the fastest first; of the whole function if none reaches the line."""
         file, lines = _place(mutant)
         reached = self.tests.get(file, {})
-        lines = {mutant.line} if mutant.line in reached else lines
+        # Of an expression over several lines a test may reach one branch alone.
+        lines = {*range(mutant.line, mutant.end + 1)} & reached.keys() or lines
         tests = {name for line in lines for name in reached.get(line, ())}
         spent, chosen = 0.0, list[str]()
         for name in sorted(tests, key=lambda name: (name not in first, self.seconds[name])):
