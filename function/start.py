@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import os
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +59,31 @@ def kubectl_complete() -> None:
     click.echo(f":{COMPLETE_FILES if files else COMPLETE_NOTHING_ELSE}")
 
 
+class Later(ModuleType):
+    """`importlib.metadata` until something of it is used.
+
+    It imports readers of mail, archives and tables, as long as a twentieth of a small command takes. pydantic
+    imports `entry_points` from it, to look for plugins, and never calls it where these are switched off.
+    """
+
+    def __init__(self) -> None:
+        """Have the path of the package: a name is taken from one that has none only once it is imported."""
+        super().__init__("importlib.metadata")
+        self.__path__ = [f"{path}/metadata" for path in importlib.__path__]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the module has; that function imports it when it is called, anything else at once."""
+        if name == "entry_points":
+            return lambda **chosen: self._imported().entry_points(**chosen)
+        return getattr(self._imported(), name)
+
+    def _imported(self) -> Any:
+        """Let the module take this place."""
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return importlib.import_module(self.__name__)
+
+
 @contextmanager
 def _starting() -> Iterator[None]:
     """End at once on ctrl-c, with the code that shells have for it: nothing was printed yet.
@@ -66,6 +93,7 @@ def _starting() -> Iterator[None]:
     """
     # To look for plugins reads the metadata of every package that is installed beside this one.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    importlib.metadata = sys.modules.setdefault("importlib.metadata", Later())
     gc.set_threshold(*SELDOM)
     atexit.register(gc.freeze)
     before = signal.getsignal(signal.SIGINT)

@@ -9,11 +9,12 @@ whatever the function's version is. A correction is a new revision beside the ol
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+HERE = Path(__file__).parent
 NETWORK_DRIVER = "dra.net"
 """The driver of the network devices in every entry."""
 
@@ -39,8 +40,7 @@ class UnknownMachineType(ValueError):
 @lru_cache(maxsize=1)
 def machine_types() -> tuple[str, ...]:
     """Return the names of all machine types, as `provider/machineType`, sorted."""
-    root = files(__package__)
-    providers = [folder for folder in root.iterdir() if folder.is_dir() and not folder.name.startswith("_")]
+    providers = [folder for folder in HERE.iterdir() if folder.is_dir() and not folder.name.startswith("_")]
     written = (
         f"{folder.name}/{entry.name.removesuffix('.yaml')}"
         for folder in providers
@@ -75,6 +75,6 @@ def entry(machine_type: str, revision: int | None = None) -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    text = files(__package__).joinpath(path).read_text(encoding="utf-8")
+    text = (HERE / path).read_text(encoding="utf-8")
     content: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506 - a safe loader, our file
     return content

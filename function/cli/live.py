@@ -12,7 +12,6 @@ not served is empty, except where a control plane without it is none of a fleet.
 from __future__ import annotations
 
 import json
-import logging.handlers
 import os
 import re
 from contextlib import contextmanager
@@ -366,6 +365,8 @@ MOST_LOGGED = 100
 @contextmanager
 def _credentials(where: str) -> Iterator[None]:
     """Raise what the client only logs: where an exec plugin fails, it goes on without credentials."""
+    import logging.handlers  # noqa: PLC0415 - as much as the client, and only with it
+
     logged, root = logging.handlers.BufferingHandler(MOST_LOGGED), logging.getLogger()
     logged.setLevel(logging.ERROR)
     root.addHandler(logged)

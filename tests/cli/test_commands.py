@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "example/README.md", "example/functions.yaml", "docs"]
 MODULES = (
     "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
-    "from function.cli import main; main(sys.argv[1:], prog_name='fleet-scheduler')"
+    "sys.argv[0] = 'fleet-scheduler'; from function.start import fleet_scheduler; fleet_scheduler()"
 )
 HEAVY = (
     "celpy",
@@ -111,6 +111,22 @@ def test_a_verb_on_files_imports_no_client_and_no_protobuf(words: str, tmp_path:
     loaded = set(_started("-c", MODULES, *words.split(), str(fleet)).stderr.split())
     assert "function.scheduler.schedule" in loaded
     assert loaded.isdisjoint(("function.wire", "function.recording", "google.protobuf", "grpc", "kubernetes"))
+    assert loaded.isdisjoint(("logging", "socket", "email", "zipfile", "importlib.resources"))
+
+
+def test_the_metadata_of_packages_is_read_when_it_is_asked_for() -> None:
+    program = """
+import sys
+from function.start import _starting
+with _starting():
+    from importlib.metadata import entry_points
+print("email" in sys.modules, len(entry_points(group="console_scripts")) > 0, "email" in sys.modules)
+import importlib.metadata
+print(importlib.metadata.version("click") == importlib.metadata.distribution("click").version)
+import importlib.metadata._text, importlib.metadata._meta
+"""
+    ended = _started("-c", program)
+    assert (ended.stdout, ended.stderr) == ("False True True\nTrue\n", "")
 
 
 def test_importing_every_command_builds_no_validator() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -282,6 +281,8 @@ def show_sarif(linted: Linted) -> None:
     Columns are counted in characters and paths are relative to the repository: without either, code
     scanning marks another place than the one that is meant.
     """
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - reads mail headers
+
     codes = sorted({problem.code for problem in linted.problems})
     try:
         number = version("function-fleet-scheduler")

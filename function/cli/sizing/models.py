@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,9 +66,8 @@ def table() -> dict[str, dict[str, Any]]:
 
     One that has no `config` has the shape of another.
     """
-    facts: dict[str, dict[str, Any]] = json.loads(
-        (files("function.cli.sizing") / "models.json").read_text(encoding="utf-8")
-    )
+    text = Path(__file__).with_name("models.json").read_text(encoding="utf-8")
+    facts: dict[str, dict[str, Any]] = json.loads(text)
     return dict(sorted(facts.items()))
 
 
