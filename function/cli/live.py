@@ -335,7 +335,7 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
     # KUBECONFIG may list several files, of which one is enough.
     is_there = any(Path(part).is_file() for part in where.split(os.pathsep) if part)
     if not (is_pod or is_there):
-        instead = "give --kubeconfig or set KUBECONFIG, or files to a command that reads them"
+        instead = "give --kubeconfig, set KUBECONFIG, or name files to read: fleet-scheduler plan fleet.yaml"
         raise BadInput(f"no kubeconfig: {where} is not there; {instead}")
     try:
         if not is_there:

@@ -325,7 +325,9 @@ def test_kubeconfigs_are_found_and_checked(live: Live, monkeypatch: pytest.Monke
     assert run("plan").code in (0, 2)
     assert 'no context "productoin"; did you mean production?' in run("plan", "--context", "productoin").err
     monkeypatch.setenv("KUBECONFIG", str(live.folder / "none"))
-    assert f"no kubeconfig: {live.folder}/none is not there" in run("plan").err
+    missing = run("plan").err
+    assert f"no kubeconfig: {live.folder}/none is not there" in missing
+    assert "name files to read: fleet-scheduler plan fleet.yaml" in missing
     (live.folder / "none").write_text("{")
     assert run("plan").code == 1
 
