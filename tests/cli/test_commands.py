@@ -112,6 +112,7 @@ def test_a_verb_on_files_imports_no_client_and_no_protobuf(words: str, tmp_path:
     assert "function.scheduler.schedule" in loaded
     assert loaded.isdisjoint(("function.wire", "function.recording", "google.protobuf", "grpc", "kubernetes"))
     assert loaded.isdisjoint(("logging", "socket", "email", "zipfile", "importlib.resources"))
+    assert ("yaml" in loaded) is words.startswith("size"), "size prints a selector as PyYAML does"
 
 
 def test_the_metadata_of_packages_is_read_when_it_is_asked_for() -> None:

@@ -24,6 +24,8 @@ BOMB = FUSE + "".join(LEVEL.format(*pair) for pair in ("fe", "gf", "hg"))
 MERGED = [", ".join([f"*b{n - 1}"] * 9) for n in range(1, 12)]
 MERGES = "b0: &b0 {x: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{text}]}}\n" for n, text in enumerate(MERGED, 1))
 
+STAIRS = "".join(f"{' ' * (800 * step)}{'- ' * 400}\n" for step in range(100)) + f"{' ' * 80_000}x\n"
+
 
 def _fleet(nodes: int = 2, replicas: int = 2) -> list[Plain]:
     return [build.cluster("east", [build.pool("h100", nodes)]), build.deployment("chat", replicas)]
@@ -114,6 +116,7 @@ def test_a_wrong_value_is_named_by_file_object_field_and_value(
         ("[" * 3_000, "nested too deeply", "absurd nesting"),
         ("a: " + "[" * 300_000 + "]" * 300_000, "nested too deeply", "however deep and well formed"),
         ("- " * 300_000 + "x", "nested too deeply", "or without a bracket"),
+        (STAIRS, "nested too deeply", "or over several lines, which ended Python"),
         (
             "apiVersion: modelplane.ai/v1alpha1\nkind: InferenceCluster\n",
             "metadata.name: required, but missing",

@@ -1,7 +1,8 @@
-"""Large dumps are read by a quicker parser: what it answers, the slow one answers too, or it is not asked."""
+"""A quicker parser reads YAML: what it answers, the slow one answers too, or it is not asked."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,10 @@ import ryaml
 import yaml
 from hypothesis import given, strategies as st
 
+from function import catalogue
+from function.cli.admission.kinds import shipped
 from function.cli.bad_input import BadInput
-from function.cli.worlds import parsing
+from function.cli.worlds import parsing, yaml_loader
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -124,15 +127,15 @@ _line = st.one_of(
     st.builds("{}{}: {}".format, st.sampled_from(("", "  ", "- ", "  - ", "\t")), _key, _value),
     st.builds("{}{}:".format, st.sampled_from(("", "  ", "- ")), _key),
     st.builds("{}{}".format, st.sampled_from(("- ", "  - ", "- - ", "  ", "")), _value),
-    st.sampled_from(("---", "...", "", "# a comment", "%YAML 1.1", "--- # x")),
+    st.sampled_from(("---", "...", "", "# a comment", "  # no", "#010\x85- on", "%YAML 1.1", "--- # x")),
 )
 _documents = st.lists(_line, min_size=1, max_size=6).map("\n".join)
 
 
 def _slowly(text: str) -> str | None:
     try:
-        return repr(list(parsing._loaded(text)))
-    except (yaml.YAMLError, BadInput, RecursionError):
+        return repr(list(yaml_loader.loaded(text)))
+    except (BadInput, RecursionError):
         return None
 
 
@@ -228,13 +231,28 @@ def test_a_list_is_read_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, read)) < len(text) / 2
 
 
-def test_a_large_file_gives_the_same_answer_with_either_reader(
+def test_a_file_gives_the_same_answer_with_either_reader(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fleet = write(
         tmp_path / "fleet.yaml", [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
     )
-    slowly = run("plan", fleet)
-    monkeypatch.setattr(parsing, "LARGE", 0)
-    monkeypatch.setattr(parsing, "_loaded", lambda text: pytest.fail(f"read slowly: {text[:80]}"))
-    assert run("plan", fleet).out == slowly.out
+    quickly = run("plan", fleet)
+    monkeypatch.setattr(parsing, "read_quickly", lambda *_: None)
+    assert run("plan", fleet).out == quickly.out
+
+
+def test_a_comment_is_no_doubt() -> None:
+    text = "# no doubt: on *all* 010 lines\na: 1\n  # &yes\nb: |\n  # no\n"
+    assert parsing.read_quickly(text, text.split("\n")) == [{"a": 1, "b": "# no\n"}]
+
+
+SHIPPED = [*catalogue.HERE.glob("*/*.yaml"), *(kind.file for kind in shipped().values())]
+
+
+@pytest.mark.parametrize("missing", ["yaml", "ryaml"])
+def test_what_is_shipped_is_read_alike(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schemas have anchors and `<<`, which `ryaml` does not know."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    for file in SHIPPED:
+        assert catalogue.read(file) == yaml.safe_load(file.read_text(encoding="utf-8")), file

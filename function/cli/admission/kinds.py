@@ -14,8 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
+from function import catalogue
 from function.boundary import frozen
 from function.cli.admission import UNKNOWN_KIND, Finding
 from function.cli.bad_input import BadInput, closest, nearest
@@ -96,8 +95,7 @@ def schema_of(name: str, version: str) -> Schema:
     from function.cli.admission import structural  # noqa: PLC0415 - only for an object that is checked
 
     kind = shipped()[name]
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    declared = yaml.load(kind.file.read_text(encoding="utf-8"), loader)  # noqa: S506 - a safe loader, our file
+    declared = catalogue.read(kind.file)
     versions = {entry["name"]: entry for entry in declared["spec"]["versions"]}
     schema: JsonObject = versions[version]["schema"]["openAPIV3Schema"]
     properties = {**schema["properties"], "apiVersion": {"type": "string"}, "kind": {"type": "string"}}

@@ -12,12 +12,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-import yaml
 
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
 from function.cli.render.table import show, show_adapters
 from function.cli.sizing.manifest import misfits
-from function.cli.text import answered, complain, emit, note, track
+from function.cli.text import answered, as_yaml, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, Source, capped, read
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
@@ -95,7 +94,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         resources = (
             desired.resource for response in responses for _, desired in sorted(response.desired.items())
         )
-        click.echo(yaml.safe_dump_all(resources, sort_keys=False, width=1_000), nl=False)
+        click.echo(as_yaml(*resources), nl=False)
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]
         data = {"deployments": deployments, "assumptions": list(map(str, inputs.world.assumptions))}

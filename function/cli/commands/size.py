@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-import yaml
 from click.core import ParameterSource
 from rich.table import Table
 
@@ -158,7 +157,7 @@ def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers,
             f"\nThe smallest that fits: TP {need.split.tensor}, PP {need.split.pipeline}{there}:",
             style="bold",
         )
-        text = yaml.safe_dump({"nodeSelector": selector(need, drivers)}, sort_keys=False, width=1_000)
+        text = as_yaml({"nodeSelector": selector(need, drivers)})
         out.print(text, end="", markup=False, soft_wrap=True)
 
 

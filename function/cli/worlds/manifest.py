@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from function.boundary import frozen
-from function.cli.worlds.parsing import compose_documents
 
 if TYPE_CHECKING:
     from function.cli.admission import FieldPath, FieldPath as Steps, Finding
@@ -47,39 +43,13 @@ class Position:
 
     def locate(self, path: FieldPath) -> tuple[int, int] | None:
         """Return line and column, from 1, of a field or of the nearest above it that is written."""
-        documents = _nodes(self.text) if len(self.text) <= LARGEST else ()
-        if self.document >= len(documents):
+        if len(self.text) > LARGEST:
             return None
+        from function.cli.worlds.yaml_loader import mark_of  # noqa: PLC0415 - only for a message
+
         whole = tuple(step for item in self.items for step in ("items", item))
-        mark = _mark(documents[self.document], (*whole, *self.below, *path))
-        return mark.line + 1, mark.column + 1
-
-
-@lru_cache(maxsize=4)
-def _nodes(text: str) -> tuple[yaml.Node, ...]:
-    """The nodes of a text. Few texts are kept: a tree takes many times the space."""
-    return tuple(compose_documents(text))
-
-
-def _mark(node: yaml.Node, path: FieldPath) -> yaml.Mark:
-    """Where the last step of a path is written: the key of a map, the item of a list.
-
-    Where a step is not written, the mark of the nearest one above it is returned: a required field that is
-    missing belongs there.
-    """
-    mark = node.start_mark
-    for step in path:
-        if isinstance(node, yaml.MappingNode):
-            pairs = [(key, value) for key, value in node.value if key.value == step]
-            if not pairs:
-                break
-            mark, node = pairs[0][0].start_mark, pairs[0][1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            mark = node.start_mark
-        else:
-            break
-    return mark
+        mark = mark_of(self.text, self.document, (*whole, *self.below, *path))
+        return (mark.line + 1, mark.column + 1) if mark else None
 
 
 SNAPSHOT = "fleet-scheduler.modelplane.ai/snapshot"
