@@ -49,6 +49,7 @@ SENTENCE = 24
 """Columns below which a sentence in a table reads worse than below its row."""
 
 _LINE_ENDS = re.compile(r"(\n)")
+_PADDING = re.compile(r"(?<! ) +\n")
 _BEGINNING = re.compile(r"\s*(?:[✓✗!…•?+-] |(?:error|warning|note): )?")
 """How far in a line begins: its mark is before its text."""
 
@@ -85,21 +86,21 @@ class Screen(Console):
         return super().render_str(lines, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; a table's cells are padded with spaces, and those at the end of a line are left out.
+        """Print, without the spaces at the end of a line that cells are padded with and lines wrapped behind.
 
         Padding at the end of a line is invisible, breaks what people compare, and lengthens what they copy.
         """
-        if not objects or self.is_terminal or not isinstance(objects[0], Table):
+        if not objects or self.is_terminal:
             super().print(*objects, **options)
             return
-        lines = self._plain_lines(objects[0]) if len(objects) == 1 and not options else None
+        is_plain = len(objects) == 1 and not options and isinstance(objects[0], Table)
+        lines = self._plain_lines(objects[0]) if is_plain else None
         if lines is not None:
             self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
             return
         with self.capture() as captured:
             super().print(*objects, **options)
-        lines = captured.get().splitlines()
-        self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+        self.file.write(_PADDING.sub("\n", captured.get()))
 
     def _plain_lines(self, table: Table) -> list[str] | None:
         """Lay out a table whose cells stand on one line, as rich does; it takes a while for a thousand rows.

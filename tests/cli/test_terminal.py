@@ -147,3 +147,15 @@ def test_a_table_in_a_pipe_is_laid_out_as_rich_does(
 class _AsRichDoes(Screen):
     def _plain_lines(self, table: Table) -> None:
         return None
+
+
+@pytest.mark.parametrize(
+    "command", [("plan",), ("headroom",), ("verify",), ("advise",), ("size", "qwen3-8b")]
+)
+def test_no_line_of_a_narrow_pipe_ends_in_a_space(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    ran = run(*command, "example/three-teams")
+    assert ran.out
+    assert [line for line in ran.out.split("\n") if line.endswith(" ")] == []
