@@ -8,16 +8,17 @@ ML engineers read. Values are shown short and containers only by their kind: one
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
+
+from function.boundary import frozen
 
 SHOWN = 60
 """How many characters of an offending value are shown. Values may be secrets; long ones may be absurd."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Fault:
     """One field that cannot be read."""
 

@@ -7,13 +7,13 @@ An identity is a cluster and an index. Its key in the desired state is `replica-
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from function.api.fault import shown
+from function.boundary import frozen
 
 API_VERSION = "modelplane.ai/v1alpha1"
 """Group and version of the platform's kinds."""
@@ -61,7 +61,7 @@ NamespacedName: TypeAlias = tuple[str, str]
 """Namespace and name."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Identity:
     """Which replica of a deployment: its cluster and its index there."""
 

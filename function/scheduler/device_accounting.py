@@ -22,7 +22,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from math import prod
@@ -32,6 +31,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from function.api.cluster import Pool
 from function.api.devices import Device, values_of
 from function.api.replica import StampedConstraint, StampedEngine, StampedRequest
+from function.boundary import frozen
 from function.cel.selector import compile_device
 from function.cel.values import CompileError
 from function.scheduler.budget import Budget, OutOfSteps, TooManyCases
@@ -456,7 +456,7 @@ class PodLayout:
         )
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class DeviceCapacity:
     """The pods in one pool with Device accounting. Pools with equal capacities take the same pods."""
 

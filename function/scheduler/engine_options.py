@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple, TypeAlias
@@ -105,7 +105,7 @@ class PoolDemand(NamedTuple):
     demand: Demand
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class EngineOption:
     """One way to put an engine on a cluster, pools by their position."""
 
@@ -129,7 +129,7 @@ class EngineOption:
         return (len(set(self.pools)) > 1, ranks)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(slots=False, eq=False)
 class EngineFit:
     """The options of one engine on a cluster, and the pools that it cannot use."""
 
@@ -148,7 +148,7 @@ class EngineFit:
         return tuple(sorted({option.preference for option in self.options}))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ClusterFit:
     """The options of every engine of one shape on a cluster. Compared by identity.
 

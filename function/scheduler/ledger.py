@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from function.api.cluster import DeviceKey, InferenceCluster
@@ -68,7 +67,7 @@ Capacities: TypeAlias = tuple[PoolCapacity, ...]
 # is placed anew; every instance computes the same ones, and a replica that ever was Ready never yields.
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Overcommitted:
     """A pool of this deployment's replicas that holds more than it has."""
 

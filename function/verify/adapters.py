@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from function.api.adapter import ADAPTER_LABEL, REPLICA_LABEL, AdapterRoom, ModelAdapter
@@ -83,7 +82,7 @@ def read_host(replica: Mapping[str, Any]) -> Host:
     )
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class AdapterPlace:
     """An adapter on a replica."""
 

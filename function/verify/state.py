@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
 from function.api.deployment import ReplicaShape
@@ -23,7 +23,7 @@ from function.api.inputs import Quota
 from function.boundary import frozen
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Violation:
     """One rule that a decision or a fleet breaks, and where."""
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 
 from function.boundary import frozen
 from function.cel.checker.state import Checked, Environment
@@ -126,7 +125,7 @@ def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
     return tuple(written[: checked.environment.fields[written[0]].depth + 1]) if written else (), rest
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Reference:
     """Something a selector reads by a name that is written out.
 

@@ -243,7 +243,7 @@ class VariableField:
         return depth
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Environment:
     """The variable of one level of selectors."""
 

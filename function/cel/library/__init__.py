@@ -11,8 +11,9 @@ add its cost to `charges` and, as the most it may cost, to `cost`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from function.boundary import frozen
 from function.cel.library import (
     conversions,
     formats,
@@ -66,7 +67,7 @@ def declared(changed: Iterable[Overload] = ()) -> Mapping[str, tuple[Overload, .
 # comparing with their own code.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Dialect:
     """The selectors of one Kubernetes release."""
 

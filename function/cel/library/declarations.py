@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -98,7 +98,7 @@ _ABBREVIATIONS = {
 _SYMBOL = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Overload:
     """One signature of one function."""
 

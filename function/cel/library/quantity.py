@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+from function.boundary import frozen
 from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, function, method, parses
 from function.cel.values import INT64_MAX, INT64_MIN, EvaluationError, is_int64, is_uint64, no_overload
@@ -302,7 +302,7 @@ FORM_MATTERS = frozenset({"asInteger", "isInteger", "asApproximateFloat", "add",
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _IDENTIFIERS = r"([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)"
-_STRICT = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_IDENTIFIERS})?(?:\+{_IDENTIFIERS})?", re.ASCII)
+_STRICT = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_IDENTIFIERS})?(?:\+{_IDENTIFIERS})?"
 _PARTS = 3
 _LONGEST = 10_240
 """In characters, as an expression: nobody writes a longer version, and reading one takes time and room."""
@@ -311,7 +311,7 @@ _LONGEST_NUMBER = 20
 _DIGITS = frozenset("0123456789")
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@frozen(order=True)
 class Semver:
     """A version, ordered by precedence, field after field. Build metadata takes no part in anything."""
 
@@ -333,7 +333,7 @@ def semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT00
     """Return the version that a text is. Raises EvaluationError."""
     if len(text) > _LONGEST:
         raise EvaluationError(f"not a semantic version, longer than {_LONGEST} characters")
-    match = _STRICT.fullmatch(normalized(text) if normalize else text)
+    match = re.fullmatch(_STRICT, normalized(text) if normalize else text)
     if match is None:
         raise EvaluationError(f"not a semantic version (major.minor.patch): {text!r}")
     major, minor, patch = (_number(part, text) for part in match.groups()[:_PARTS])

@@ -12,7 +12,7 @@ have something to say of one selector, the plan's sentence stands with the schem
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ _STEP = re.compile(r'([^.\[\]]+)|\[(\d+)\]|\["([^"]*)"\]')
 TEMPLATE = "spec.template.spec."
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Problem:
     """One thing that is wrong, and where it is written."""
 

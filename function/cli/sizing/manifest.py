@@ -14,7 +14,6 @@ engine could still arrange.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -241,7 +240,7 @@ def _trial(need: Need, drivers: Drivers) -> Manifest:
     return Manifest(content, "size")
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class SizedFleet:
     """A fleet that splits are tried on: its clusters as the scheduler would see them, without deployments."""
 

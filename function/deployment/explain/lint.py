@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -272,7 +272,7 @@ SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"}
 """What people write who want the devices of a pod on one node."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Unmet:
     """One thing that is asked and that the fleet does not have."""
 
