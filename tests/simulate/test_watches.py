@@ -271,6 +271,14 @@ def test_what_an_apply_leaves_of_a_status(case: Applied) -> None:
     assert crossplane.applied(case.held, case.before, case.now) == case.left
 
 
+def let(made: ControlPlane, happens: str) -> None:
+    """Let a control plane start anew, or be restored, or neither."""
+    if happens == "a restart":
+        made.restart()
+    elif happens == "a restore":
+        made.restore(made.backup())
+
+
 @pytest.mark.parametrize("happens", ["nothing", "a restart", "a restore"])
 def test_what_an_answer_leaves_out_of_the_status_goes(happens: str) -> None:
     """Which fields are Crossplane's is kept with the object: neither a restart nor a restore forgets it."""
@@ -278,15 +286,35 @@ def test_what_an_answer_leaves_out_of_the_status_goes(happens: str) -> None:
     status = made.objects[ASKER]["status"]
     made.patch(ASKER, status={**status, "noted": "by hand"})
     made.run(10.0)
-    if happens == "a restart":
-        made.restart()
-    elif happens == "a restore":
-        made.restore(made.backup())
+    let(made, happens)
     say(made, "")
     made.run(10.0)
     left = made.objects[ASKER]["status"]
     assert left == {"noted": "by hand", "conditions": left["conditions"]}
     assert [row["type"] for row in left["conditions"]] == ["Ready", "Responsive", "Synced"]
+
+
+@pytest.mark.parametrize("happens", ["nothing", "a restart", "a restore"])
+def test_an_annotation_that_an_answer_leaves_out_goes(happens: str) -> None:
+    """As above, of what is composed; one of another writer stays."""
+
+    def answer(content: bytes) -> bytes:
+        composite = pb.RunFunctionRequest.FromString(content).observed.composite.resource
+        words = drive.plain(composite)["spec"]["says"]
+        response = pb.RunFunctionResponse()
+        noted = {"name": "noted", "annotations": {"says": words} if words else {}}
+        response.desired.resources["thing"].resource.update({**thing("noted"), "metadata": noted})
+        return response.SerializeToString()
+
+    made, name = ControlPlane({"Asker": [Step(answer)]}), Name("Thing", ASKER.namespace, "noted")
+    say(made, "hello")
+    made.run(10.0)
+    made.touch(name)
+    assert made.objects[name]["metadata"]["annotations"].keys() == {"says", "touched"}
+    let(made, happens)
+    say(made, "")
+    made.run(10.0)
+    assert made.objects[name]["metadata"]["annotations"].keys() == {"touched"}
 
 
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")

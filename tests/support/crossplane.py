@@ -16,9 +16,9 @@ update of every object and its start a create. Read in Crossplane's source at v2
 A reconcile reads its composite, and what that composes, from a cache that watches fill. It writes one thing
 after the other, and each write shows in the cache a moment later. So what it wrote first queues it again
 while it runs, and the next reconcile begins before what it wrote last can be seen: it is answered on what
-was, and is repeated once that arrives. The status is applied server-side: what an answer leaves out goes,
-unless another writer has it. The conditions are written with the version that the status got, and refused
-where somebody wrote in between.
+was, and is repeated once that arrives. The status is applied server-side, and so are the annotations of what
+is composed: what an answer leaves out goes, unless another writer has it. The conditions are written with the
+version that the status got, and refused where somebody wrote in between.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from tests.support import build, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 Plain = dict[str, Any]
 
@@ -170,7 +171,7 @@ def run_pipeline(
     return ran
 
 
-ROUTES = {"ModelEndpoint": ROOT / "example" / "routing" / "endpoints.yaml"}
+ROUTES = {"ModelEndpoint": "example/routing/endpoints.yaml"}
 """Compositions that are shipped as examples, by kind."""
 
 
@@ -188,12 +189,13 @@ def shipped(
     kinds: Sequence[str],
     function: Callable[[bytes], bytes] | None = None,
     inputs: Mapping[str, Plain] | None = None,
+    tree: Path = ROOT,
 ) -> dict[str, list[Step]]:
-    """Return the pipelines of the shipped Compositions by kind, with what their inputs have besides."""
+    """Return the pipelines of the Compositions that a tree ships, with what their inputs have besides."""
     function = function or fresh_copy().answer
     made = {}
     for kind in kinds:
-        place = ROUTES.get(kind, ROOT / "apis" / f"{kind.lower()}s" / "composition.yaml")
+        place = tree / ROUTES.get(kind, f"apis/{kind.lower()}s/composition.yaml")
         [step] = yaml.safe_load(place.read_text())["spec"]["pipeline"]
         given = {**(step.get("input") or {}), **(inputs or {}).get(kind, {})}
         made[kind] = [Step(function, input=given or None)]
@@ -342,6 +344,7 @@ class Backup(NamedTuple):
     objects: dict[Name, Plain]
     composed: dict[Name, dict[str, Name]]
     applied: dict[Name, Plain]
+    annotated: dict[Name, Plain]
     version: int
     """The resource version that was given last."""
 
@@ -365,6 +368,8 @@ class ControlPlane:
     """Requirements that do not arrive, as `run_step` has them."""
     holds: Callable[[Name], bool] | None = None
     """Says of an object that is deleted whether somebody's finalizer still holds it."""
+    failures: tuple[type[Exception], ...] = (Away,)
+    """What a reconcile may fail of; it is tried again."""
     crashes: float = 0.0
     """How often, of 1, Crossplane dies between what it deletes and what it applies."""
     listener: Callable[[str, Plain], None] | None = None
@@ -393,6 +398,8 @@ class ControlPlane:
         self._fetched: dict[bytes, tuple[Sequence[Plain], pb.Resources]] = {}
         """What selectors matched last. What is stored never changes, so equal is the same."""
         self._tags: dict[bytes, str] = {}
+        self._annotated: dict[Name, Plain] = {}
+        """The annotations that were applied last: those that are left out of the next answer go."""
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
         """Let something happen later."""
@@ -532,11 +539,11 @@ class ControlPlane:
         """Return all there is now."""
         composed = {name: dict(composite.composed) for name, composite in self.composites.items()}
         applied = {name: composite.applied for name, composite in self.composites.items()}
-        return Backup(dict(self.objects), composed, applied, self._version)
+        return Backup(dict(self.objects), composed, applied, dict(self._annotated), self._version)
 
     def restore(self, backup: Backup) -> None:
         """Let all be as it was: versions that were given since are given again. Crossplane starts anew."""
-        self._version = backup.version
+        self._version, self._annotated = backup.version, dict(backup.annotated)
         self.objects = Store(backup.objects)
         self.composites = {
             name: Composite(composed=dict(composed), applied=backup.applied[name])
@@ -643,7 +650,7 @@ class ControlPlane:
             composite.started = composite.wakes
             try:
                 ran = self._called(name, composite)
-            except Away:
+            except self.failures:
                 composite.running = False
                 self._fail(name, composite)
                 continue
@@ -826,8 +833,10 @@ class ControlPlane:
         metadata["labels"] = metadata.get("labels", {}) | {"crossplane.io/composite": owner.name}
         metadata["ownerReferences"] = [build.owner(self.objects[owner])]
         kept = {part: before[part] for part in ("status",) if part in before}
-        if "annotations" in before.get("metadata", {}):
-            metadata["annotations"] = before["metadata"]["annotations"] | metadata.get("annotations", {})
+        stated, last = metadata.get("annotations", {}), self._annotated.get(name_of(desired), {})
+        self._annotated[name_of(desired)] = stated
+        if held := before.get("metadata", {}).get("annotations"):
+            metadata["annotations"] = applied(held, last, stated)
         if "resourceRefs" in before.get("spec", {}):
             made["spec"] = {**made["spec"], "resourceRefs": before["spec"]["resourceRefs"]}
         self._put({**made, **kept})
