@@ -133,7 +133,7 @@ class Day:
             {"at": 0.0, "type": "LISTED", "kind": kind, "version": "0", "objects": []} for kind in KINDS
         ]
         self.calls = random.Random(f"calls {self.seed}")
-        self.copies = [fresh_copy().answer for _ in range(self.calls.choice((1, 2, 2, 3)))]
+        self.copies = [self.started() for _ in range(self.calls.choice((1, 2, 2, 3)))]
         self.again = random.Random(f"again {self.seed}")
         self.answers: dict[bytes, bytes] = {}
         self.plane = ControlPlane(
@@ -232,7 +232,11 @@ class Day:
 
     def forget(self) -> None:
         """Start every copy of the function anew."""
-        self.copies = [fresh_copy().answer for _ in self.copies]
+        self.copies = [self.started() for _ in self.copies]
+
+    def started(self) -> Callable[[bytes], bytes]:
+        """Return a copy of the function that has just started."""
+        return fresh_copy().answer
 
     def declare(self) -> None:
         """Bring clusters and deployments in line with what is wished, as a repository of manifests does."""
@@ -650,7 +654,7 @@ def _resync(day: Day) -> None:
 
 def _restart_function(day: Day) -> None:
     """One copy of the function ends, and another one starts."""
-    day.copies[day.draw.randrange(len(day.copies))] = fresh_copy().answer
+    day.copies[day.draw.randrange(len(day.copies))] = day.started()
 
 
 def _lose_function(day: Day) -> None:

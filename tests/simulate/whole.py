@@ -85,6 +85,8 @@ class WholeDay(Day):
     ELSEWHERE: ClassVar[tuple[str, ...]] = ()
     RANKED: ClassVar[float] = 0.5
     """How often, of 1, deployments have classes."""
+    ROOMY: ClassVar[float] = 0.5
+    """How often their engines have room for adapters."""
 
     remote: dict[str, Cluster] = field(default_factory=dict)
     """The clusters that Objects lead to, by their names in the fleet."""
@@ -122,7 +124,7 @@ class WholeDay(Day):
         self.ranked = teams.random() < self.RANKED
         few = {team: teams.choice((0, 1, 2, 4)) for team in TEAMS}
         self.guaranteed = few if self.ranked and teams.random() < 0.5 else {}
-        self.roomy, self.caching = teams.random() < 0.5, teams.random() < 0.3
+        self.roomy, self.caching = teams.random() < self.ROOMY, teams.random() < 0.3
         super().__post_init__()
         self.plane.holds = lambda name: name in self.doomed
         self.plane.write(inference_class("gpus"))
