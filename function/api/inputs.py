@@ -280,6 +280,8 @@ class Images(StepInput):
     """The sidecar before a Decode engine."""
     loader: ImageReference | None = None
     """The loader of adapters beside an engine with room for some."""
+    pull_secrets: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    """The Secrets that the image of the endpoint picker is pulled with."""
 
 
 class WorkloadConfig(StepInput):

@@ -29,7 +29,7 @@ from function.fail_static import key_of, until_edited
 from function.objects import ObservedObject
 from function.replica import names
 from function.replica.adapters import LOADING
-from function.replica.pods import number, pod_scheduling
+from function.replica.pods import number, pod_scheduling, pull_secrets
 from function.replica.snapshot import ReplicaSnapshot
 from function.replica.state import count, is_about_spec
 
@@ -258,6 +258,7 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str], **more
             "serviceAccountName": name,
             "containers": [container],
             "volumes": [{"name": "config", "configMap": {"name": name}}],
+            **pull_secrets(snapshot, snapshot.config.images.pull_secrets),
             **pod_scheduling(snapshot),
         },
     }

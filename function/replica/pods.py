@@ -225,7 +225,8 @@ def add_cluster_rules(
     `labels` are those by which the engine's pods are selected, `running` is the spec as it was last applied.
     """
     spec |= _node_placement(snapshot, member, running)
-    spec |= _pull_secrets(snapshot, member) | pod_scheduling(snapshot)
+    spec |= pull_secrets(snapshot, (secret.name for secret in member.template.spec.image_pull_secrets))
+    spec |= pod_scheduling(snapshot)
     spec |= _spread(snapshot, engine, labels, running)
     seconds = snapshot.config.drain_seconds
     if seconds is not None:  # Every container sleeps before it is stopped, so that requests leave first.
@@ -234,9 +235,9 @@ def add_cluster_rules(
         spec["terminationGracePeriodSeconds"] = seconds + DRAIN_MARGIN
 
 
-def _pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
-    """Return the Secrets that a member's images are pulled with, by the names that they have there."""
-    secrets = [secret.name for secret in member.template.spec.image_pull_secrets]
+def pull_secrets(snapshot: ReplicaSnapshot, stated: Iterable[str]) -> dict[str, Any]:
+    """Return the Secrets that images of a pod are pulled with, by the names that they have there."""
+    secrets = [*stated]
     if snapshot.config.secrets == "Mirror":
         secrets = [names.part_name(snapshot.replica.name, names.SECRET, secret) for secret in secrets]
     return {"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}

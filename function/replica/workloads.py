@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from function.api.model import mapping, number
+from function.api.model import KSERVE, mapping, number
 from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember, digest_of
 from function.boundary import frozen
 from function.fail_static import base_of, key_of, until_edited
@@ -384,7 +384,8 @@ def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
 
     The provider copies the data from the control plane, unseen by us: no value of a Secret is in any answer.
     """
-    referenced = set()
+    # On KServe the picker is its controller's.
+    referenced = set() if snapshot.cluster.spec.stack == KSERVE else {*snapshot.config.images.pull_secrets}
     for engine in snapshot.replica.spec.engines:
         for member in engine.members:
             referenced |= {secret.name for secret in member.template.spec.image_pull_secrets}

@@ -260,6 +260,22 @@ def test_an_image_of_a_registry_of_ones_own_reaches_what_runs_it_and_nothing_els
     assert image in json.dumps([made[key] for key in changed])
 
 
+def test_the_picker_is_pulled_with_the_secrets_that_the_input_names() -> None:
+    scene = Scene(replica())
+    observed, named = applied(run(scene)), {"images": {"pullSecrets": ["mirror"]}}
+    made = manifests(run(scene.but(input=config(**named), observed=observed)))
+    assert made["epp"]["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "mirror"}]
+    assert [key for key in made if made[key] != manifests(run(scene))[key]] == ["epp"], "no engine restarts"
+
+
+def test_a_secret_that_the_picker_is_pulled_with_is_mirrored_where_the_picker_is_ours() -> None:
+    asked = config(secrets="Mirror", images={"pullSecrets": ["mirror"]})
+    made = manifests(run(Scene(replica(), input=asked)))
+    (named,) = made["epp"]["spec"]["template"]["spec"]["imagePullSecrets"]
+    assert made["secret-mirror"]["metadata"]["name"] == named["name"] != "mirror"
+    assert "secret-mirror" not in run(Scene(replica(), cluster(stack="KServe"), input=asked)).desired
+
+
 @pytest.mark.parametrize("image", ["epp:v1", "registry.example.com/epp", "https://registry/epp:v1", "", 5])
 def test_an_image_that_no_kubelet_pulls_is_named(image: object) -> None:
     scene = Scene(replica(), input=config(images={"picker": image}))
