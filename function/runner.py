@@ -81,17 +81,7 @@ class Function:
         if (carried := call.carried) is not None:
             # The call before only stated less than the one before that, and left its answer to be given
             # again.
-            seconds = perf_counter() - started
-            self.metrics.ended(ANSWERED)
-            self.metrics.measured(seconds=seconds, received=len(content), sent=len(carried))
-            self.log.info(
-                "answered",
-                **_names(call),
-                milliseconds=round(seconds * 1000, 1),
-                received=len(content),
-                sent=len(carried),
-                repeated=True,
-            )
+            self._answered(call, started, received=len(content), sent=len(carried), repeated=True)
             return carried
         session = Session(self.memory, dispatch.COSTS)
         try:
@@ -100,14 +90,9 @@ class Function:
             session.settle()
         except Exception as error:  # noqa: BLE001 - the guard: whatever it is, nothing may be removed
             return self._failed(call, error)
-        seconds = perf_counter() - started
-        self.metrics.ended(ANSWERED)
-        self.metrics.measured(seconds=seconds, received=len(content), sent=len(answer))
         self.metrics.decided(response.counts, response.rejections, session)
-        self.log.info(
-            "answered",
-            **_names(call),
-            milliseconds=round(seconds * 1000, 1),
+        self._answered(
+            *(call, started),
             received=len(content),
             sent=len(answer),
             settled=response.at_rest,
@@ -120,6 +105,17 @@ class Function:
         if self.recorder is not None:
             self.recorder.record(content, response, self.ttl)
         return answer
+
+    def _answered(
+        self, call: wire.ReceivedCall, started: float, *, received: int, sent: int, **more: Any
+    ) -> None:
+        """Count and log an answer. `more`: what else the log says of it."""
+        seconds = perf_counter() - started
+        self.metrics.ended(ANSWERED)
+        self.metrics.measured(seconds=seconds, received=received, sent=sent)
+        milliseconds = round(seconds * 1000, 1)
+        fields = {"milliseconds": milliseconds, "received": received, "sent": sent, **more}
+        self.log.info("answered", **_names(call), **fields)
 
     def _failed(self, call: wire.ReceivedCall, error: Exception) -> bytes:
         """Return the answer when there is none, and tell the operator where it broke."""

@@ -15,7 +15,7 @@ runs until then, and `node_placement` and `spread` keep what a cluster no longer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from function.api.expressible import DECODE_PORT, PORT
@@ -225,7 +225,7 @@ def add_cluster_rules(
     `labels` are those by which the engine's pods are selected, `running` is the spec as it was last applied.
     """
     spec |= _node_placement(snapshot, member, running)
-    spec |= pull_secrets(snapshot, (secret.name for secret in member.template.spec.image_pull_secrets))
+    spec |= pull_secrets(snapshot, [secret.name for secret in member.template.spec.image_pull_secrets])
     spec |= pod_scheduling(snapshot)
     spec |= _spread(snapshot, engine, labels, running)
     seconds = snapshot.config.drain_seconds
@@ -235,9 +235,8 @@ def add_cluster_rules(
         spec["terminationGracePeriodSeconds"] = seconds + DRAIN_MARGIN
 
 
-def pull_secrets(snapshot: ReplicaSnapshot, stated: Iterable[str]) -> dict[str, Any]:
+def pull_secrets(snapshot: ReplicaSnapshot, secrets: Sequence[str]) -> dict[str, Any]:
     """Return the Secrets that images of a pod are pulled with, by the names that they have there."""
-    secrets = [*stated]
     if snapshot.config.secrets == "Mirror":
         secrets = [names.part_name(snapshot.replica.name, names.SECRET, secret) for secret in secrets]
     return {"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}

@@ -198,7 +198,8 @@ def remaining(
     # With two workloads of an engine, pods of the superseded one may need what theirs refer to.
     running = Counter(map(names.read_key, snapshot.observed))
     at_rest = {
-        name: state.rolled_out and sum(running[one] for one in _runs_in(name)) == 1
+        name: state.rolled_out
+        and running[names.Key(names.WORKLOAD, name)] + running[names.Key(names.SERVICE)] == 1
         for name, state in states.items()
     }
     stays = {key for key in surplus if _stays(key, snapshot, successors, states, at_rest)}
@@ -229,8 +230,8 @@ def _stays(
         return True  # Law C 2: what cannot be read is doubt, doubt keeps.
     if read.what not in (names.PODS, names.SEEN) and not all(map(_is_there, successors.get(read, ()))):
         return True
-    if read.what in (names.WORKLOAD, names.SERVICE):
-        return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
+    if read.what in (names.WORKLOAD, names.SERVICE):  # An engine's own, or of all.
+        return any(not state.in_use for name, state in states.items() if read.of in ("", name))
     if read.what in (names.CLAIM, names.GROUP, names.SECRET, names.ADAPTERS):
         users, is_of_engine = tuple(states), read.what in (names.CLAIM, names.GROUP)
         if is_of_engine and read.of in states:
@@ -255,11 +256,6 @@ def _is_there(observed: ObservedObject | None) -> bool:
 def is_ready(observed: Mapping[str, ObservedObject], what: str) -> bool:
     """Tell whether something of this kind is Ready, be it one that is superseded."""
     return any(composed.ready is True for composed in names.among(observed, what))
-
-
-def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
-    """Return what an engine may run in: its own workload, or the service of the whole replica."""
-    return names.Key(names.WORKLOAD, engine), names.Key(names.SERVICE)
 
 
 STALLED = "ProgressDeadlineExceeded"
