@@ -364,7 +364,9 @@ class Ledger:
         The rejections of one more replica of that namespace rest on no more.
         """
         usage = self.quotas
-        held = [(quota, usage.held[quota.name]) for quota in usage.team(namespace).quotas] if usage else []
+        held = (
+            [(quota, dict(usage.held[quota.name])) for quota in usage.team(namespace).quotas] if usage else []
+        )
         return dict(self._free), dict(self._devices), self.overcommitted_pools(), held
 
     # Charging
