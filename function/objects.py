@@ -57,7 +57,9 @@ REFUSALS = (
 UNREACHED = re.compile(r'\b(Get|Put|Patch|Post|Delete) "https?://|context deadline exceeded')
 """What the provider says of a request without an answer. An API server says it of a webhook."""
 WEBHOOK = " webhook "
-_REFUSED_FIELDS = re.compile(r"(?<= is invalid: \[).*(?=\])|(?<=errors:\n  ).*", re.DOTALL)
+_REFUSED_FIELDS = re.compile(r"(?<= is invalid: \[)(?:.*(?=\])|.*)|(?<=errors:\n  ).*", re.DOTALL)
+"""The fields that are refused. Without a bracket behind them it is all the rest, so that a text of openings
+is not read once for each."""
 _NEXT_FIELD = re.compile(r"\n\s*|, (?=[^\s:]+: [A-Z])")
 CONFLICT = "the object has been modified"
 """What an API server says of a write that came too late: the next one mends it."""

@@ -333,6 +333,8 @@ UNDECLARED = (".spec.b: field not declared in schema", ".spec.a: field not decla
     [
         ("validation", 'Service "a" is invalid: [', ", ", "]", (PORT, KIND, NAME)),
         ("types", "failed to create typed patch object: errors:\n  ", "\n  ", "", UNDECLARED),
+        ("cut off", 'Service "a" is invalid: [', ", ", "", ("spec.a: Required value", KIND)),
+        ("not one reading for each opening", "a is invalid: [", ", ", " is invalid: [" * 100_000, (KIND,)),
     ],
 )
 def test_fields_that_an_api_server_refuses_are_said_in_one_order(
