@@ -258,7 +258,7 @@ def _template(snapshot: ReplicaSnapshot, text: str, ours: dict[str, str], **more
             "serviceAccountName": name,
             "containers": [container],
             "volumes": [{"name": "config", "configMap": {"name": name}}],
-            **pull_secrets(snapshot, snapshot.config.images.pull_secrets),
+            **pull_secrets(snapshot, [*dict.fromkeys(snapshot.config.images.pull_secrets)]),
             **pod_scheduling(snapshot),
         },
     }

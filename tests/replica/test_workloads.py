@@ -262,7 +262,7 @@ def test_an_image_of_a_registry_of_ones_own_reaches_what_runs_it_and_nothing_els
 
 def test_the_picker_is_pulled_with_the_secrets_that_the_input_names() -> None:
     scene = Scene(replica())
-    observed, named = applied(run(scene)), {"images": {"pullSecrets": ["mirror"]}}
+    observed, named = applied(run(scene)), {"images": {"pullSecrets": ["mirror", "mirror"]}}
     made = manifests(run(scene.but(input=config(**named), observed=observed)))
     assert made["epp"]["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "mirror"}]
     assert [key for key in made if made[key] != manifests(run(scene))[key]] == ["epp"], "no engine restarts"
