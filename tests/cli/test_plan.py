@@ -117,6 +117,10 @@ def test_a_wrong_value_is_named_by_file_object_field_and_value(
         ("a: " + "[" * 300_000 + "]" * 300_000, "nested too deeply", "however deep and well formed"),
         ("- " * 300_000 + "x", "nested too deeply", "or without a bracket"),
         (STAIRS, "nested too deeply", "or over several lines, which ended Python"),
+        *(
+            (STAIRS.replace("\n", end), "nested too deeply", "or over lines that end otherwise")
+            for end in ("\r\n", "\x85", "\u2028", "\u2029")
+        ),
         (
             "apiVersion: modelplane.ai/v1alpha1\nkind: InferenceCluster\n",
             "metadata.name: required, but missing",

@@ -140,7 +140,7 @@ def _slowly(text: str) -> str | None:
 
 
 def _quickly(text: str) -> str | None:
-    read = parsing.read_quickly(text, text.split("\n"))
+    read = parsing.read_quickly(text, parsing.lines_of(text))
     return None if read is None else repr(read)
 
 
@@ -184,14 +184,38 @@ def test_every_odd_value_is_read_as_slowly_wherever_it_stands(form: str, value: 
     ],
 )
 def test_doubt_is_left_to_the_reader_with_messages(text: str, reason: str) -> None:
-    assert parsing.read_quickly(text, text.split("\n")) is None, reason
+    assert parsing.read_quickly(text, parsing.lines_of(text)) is None, reason
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("|!x y", "a tag begins a line"),
+        ("{|~|}", "a key that is no text stands alone on its line"),
+        ("{a: 1,|~}", "or behind another"),
+        ("# a|1: no", "a comment ends with its line"),
+        ("\ufeffNO", "a mark before a truth"),
+        ("\ufeff12:|", "or before a key that is no text"),
+        ("\ufeff1e3", "or before what is a number for one reader alone"),
+    ],
+)
+def test_lines_end_for_either_reader_as_in_yaml(text: str, reason: str, end: str) -> None:
+    text = text.replace("|", end)
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), reason
+
+
+def test_lines_of_windows_are_read_quickly() -> None:
+    text = "a: 1\r\nb:\r\n- c: x\r\n"
+    assert parsing.read_quickly(text, parsing.lines_of(text)) == [{"a": 1, "b": [{"c": "x"}]}]
 
 
 def test_an_ordinary_dump_is_read_quickly() -> None:
     objects = [build.cluster("east", [build.pool("h100", 4)]), build.deployment("chat", 2)]
     objects[0]["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {'k:{"type":"Ready"}': {".": {}}}}}]
     text = yaml.safe_dump_all(objects)
-    assert parsing.read_quickly(text, text.split("\n")) == objects
+    assert parsing.read_quickly(text, parsing.lines_of(text)) == objects
 
 
 @pytest.mark.parametrize(
@@ -227,7 +251,7 @@ def test_a_list_is_read_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     at_once = ryaml.loads_all  # type: ignore[attr-defined]
     monkeypatch.setattr(ryaml, "loads_all", lambda part: read.append(part) or at_once(part))
-    assert parsing.read_quickly(text, text.split("\n")) == [yaml.safe_load(text)]
+    assert parsing.read_quickly(text, parsing.lines_of(text)) == [yaml.safe_load(text)]
     assert max(map(len, read)) < len(text) / 2
 
 
@@ -244,7 +268,7 @@ def test_a_file_gives_the_same_answer_with_either_reader(
 
 def test_a_comment_is_no_doubt() -> None:
     text = "# no doubt: on *all* 010 lines\na: 1\n  # &yes\nb: |\n  # no\n"
-    assert parsing.read_quickly(text, text.split("\n")) == [{"a": 1, "b": "# no\n"}]
+    assert parsing.read_quickly(text, parsing.lines_of(text)) == [{"a": 1, "b": "# no\n"}]
 
 
 SHIPPED = [*catalogue.HERE.glob("*/*.yaml"), *(kind.file for kind in shipped().values())]

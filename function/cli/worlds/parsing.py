@@ -69,24 +69,35 @@ _SHAPES = (
     re.compile(rf"(?:^|[{{,])[ \t]*{_NO_TEXT}[ \t]*(?:[,}}#]|$)", re.MULTILINE),
 )
 """A key that is empty; a tag or a directive; what may be a key of {1, 2}."""
-_COMMENT = re.compile(r"[ \t]*#[^\r\x85\u2028\u2029]*")
+_COMMENT = re.compile(r"[ \t]*#.*")
 """A line that is a comment, or stands in a text of several lines: for either reader no scalar of its own."""
 _PLAIN = re.compile(r"[ -]*[A-Za-z][\w./-]*:(?: [\w\"'/.-]*)?")
 """A line that has none of the shapes, as nearly all lines of a dump: a key, and a word at most."""
 _LISTED = re.compile(r"(apiVersion: [\w./]+\nitems:\n)- ")
-_DOCUMENTS = ("\n---", "\n...", "\r", "\x85", "\u2028", "\u2029")
+_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029")
+"""Line ends of YAML beside the usual one."""
+_DOCUMENTS = ("\n---", "\n...", *_LINE_ENDS)
 """How another document may begin, and line ends that it may begin after."""
 _FLOW = str.maketrans(dict.fromkeys("[]{},", " "))
+
+
+def lines_of(text: str) -> Iterable[str]:
+    """Return the lines of a text as YAML ends them, each once: a dump repeats itself."""
+    for end in _LINE_ENDS:
+        text = text.replace(end, "\n")
+    return dict.fromkeys(text.split("\n"))
 
 
 def read_quickly(text: str, lines: Iterable[str]) -> list[object] | None:
     """Read a text as `yaml_loader` would; None where that is in doubt, or where ryaml is not installed.
 
-    `lines`: those of the text, each once.
+    `lines`: see `lines_of`.
     """
     try:
         from ryaml import loads_all  # type: ignore[attr-defined]  # noqa: PLC0415 - only for YAML
     except ModuleNotFoundError:
+        return None
+    if "\ufeff" in text:  # Which of them is a mark, and which a letter, is read differently.
         return None
     if "#" in text:
         lines = [*filterfalse(_COMMENT.fullmatch, lines)]
@@ -130,7 +141,7 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
             with suppress(json.JSONDecodeError):
                 yield from _json_documents(text)
                 return
-        lines = dict.fromkeys(text.split("\n"))  # A dump repeats itself.
+        lines = lines_of(text)
         _refuse_compact_lists(lines)
         documents: Iterable[object] | None = read_quickly(text, lines)
         if documents is None:
