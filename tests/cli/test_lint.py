@@ -319,6 +319,30 @@ def test_every_code_about_selectors_is_explained() -> None:
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 
+@pytest.mark.parametrize(
+    ("args", "expected", "reason"),
+    [
+        (["--nnodes=01"], [], "as many as the engine has"),
+        (["--nnodes=2"], ["GangSize"], "more than it has"),
+        (["--nnodes=\u00b2"], ["GangSize"], "a digit that is no number"),
+        ([f"--nnodes={'1' * 5_000}"], ["GangSize"], "more digits than Python reads"),
+        (["--seed=$(MODELPLANE_RANK)"], ["UnknownVariable"], "only the pods of a gang have it"),
+        (["--seed=$(MODELPLANE_TEAM)"], [], "its environment has it, from a Secret"),
+        (["MODELPLANE_SEED=1; vllm serve --seed=$MODELPLANE_SEED"], [], "its script sets it"),
+    ],
+)
+def test_an_engine_has_the_nodes_and_variables_that_it_counts_on(
+    args: list[str], expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    parent = build.deployment("chat", 1)
+    pod = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"]
+    secret = {"secretKeyRef": {"name": "team", "key": "name"}}
+    pod["containers"][0]["env"] = [{"name": "MODELPLANE_TEAM", "valueFrom": secret}]
+    pod["containers"][0]["args"] = ["--model=small", *args]
+    problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems if problem["code"] != "BadArgument"] == expected, reason
+
+
 def test_a_mount_names_a_volume_of_its_template(tmp_path: Path) -> None:
     parent = build.deployment("chat", 1)
     pod = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"]

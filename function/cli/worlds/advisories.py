@@ -108,6 +108,8 @@ class EngineMember:
             str(one.get("name")): one["value"] for one in stated if isinstance(one.get("value"), str)
         }
         """The variables of its environment whose values the manifest states."""
+        self.variables = {str(one.get("name")) for one in stated}
+        """The names of all of them."""
         self.words = self._words()
         """The words that start the container, one by one: arguments may stand in the script of a shell."""
         self._image = str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
@@ -266,11 +268,13 @@ def _of_a_gang(members: list[EngineMember]) -> Iterator[PodMistake]:
     pods = sum(member.pods for member in members)
     for member in members:
         nodes = member.flag(("--nnodes",))
-        if nodes.isdigit() and int(nodes) != pods:
+        if nodes.isdigit() and nodes.lstrip("0") != str(pods):
             text = f"counts on {nodes} nodes, and the engine has {counted(pods, 'pod')}: --nnodes={pods}"
             yield member.field, "GangSize", text
         there = GANG_VARIABLES if member.role in ("Leader", "Worker") else ()
-        for name in sorted(set(_OURS.findall(" ".join(member.words))).difference(there)):
+        words = " ".join(member.words)
+        read = {name for name in _OURS.findall(words) if f"{name}=" not in words}  # A script may set it.
+        for name in sorted(read.difference(there, member.variables)):
             meant = _meant(name, there) or ("" if there else "; only the pods of a gang have such")
             yield member.field, "UnknownVariable", f"there is no variable {name}{meant}"
 
