@@ -92,7 +92,8 @@ class Function:
             return self._failed(call, error)
         self.metrics.decided(response.counts, response.rejections, session)
         self._answered(
-            *(call, started),
+            call,
+            started,
             received=len(content),
             sent=len(answer),
             settled=response.at_rest,

@@ -22,7 +22,7 @@ GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSc
 
 MAX_READ_TAINTS = 40
 """Taints that are read of one node or device, where it has more. A pod tolerates 17 keys of a node, each with
-two effects, and a class states 16 taints of a device: of so many taints one is left in any case."""
+two effects, and a class states 16 taints of a device: where each has its own key, one is left in any case."""
 
 
 class Taint(Model):

@@ -53,7 +53,17 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
     over |= {where for where, _ in strandings(state, living)}
     free = {where: published[where].nodes for where in over if published[where].accounting == "Node"}
     held: Counter[tuple[str, str]] = Counter()
-    gives_way: set[NamespacedName] = {*_beyond_quota(state, living)}
+    gives_way: set[NamespacedName] = set()
+    for quota in state.quotas:  # Of one that was passed at once, those that never were Ready.
+        amounts = _held_of(state, quota, living)
+        limits = {unit: getattr(quota.at_most, unit, None) for unit in amounts}
+        passed = any(limit is not None and amounts[unit] > limit for unit, limit in limits.items())
+        if passed or getattr(quota.at_most, "cents_per_hour", None) is not None:  # Money is not counted here.
+            gives_way.update(
+                (replica.namespace, replica.name)
+                for replica in living
+                if replica.namespace in quota.namespaces and _never_ready(replica)
+            )
     # Who cannot give way has the right to its nodes first; the others have it by creation, and on clusters
     # that arbitrate by class before that. For one that preempts others may go, so it holds them either way.
     for replica in sorted(
@@ -70,18 +80,6 @@ def may_give_way(state: State) -> frozenset[NamespacedName]:
                 continue
         held.update(nodes)
     return frozenset(gives_way)
-
-
-def _beyond_quota(state: State, living: Sequence[ModelReplica]) -> Iterator[NamespacedName]:
-    """Yield the replicas that may leave a quota that was passed at once: those that never were Ready."""
-    for quota in state.quotas:
-        held = _held_of(state, quota, living)
-        limits = {unit: getattr(quota.at_most, unit, None) for unit in held}
-        passed = any(limit is not None and held[unit] > limit for unit, limit in limits.items())
-        if passed or getattr(quota.at_most, "cents_per_hour", None) is not None:  # Money is not counted here.
-            for replica in living:
-                if replica.namespace in quota.namespaces and _never_ready(replica):
-                    yield replica.namespace, replica.name
 
 
 def _arbitrates(state: State, replica: ModelReplica) -> bool:

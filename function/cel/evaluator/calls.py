@@ -532,7 +532,9 @@ def _eager(build: Build, node: Call) -> CodeSteps:
     if node.function in PATTERNS and len(codes) > 1 and not codes[1].is_constant:
         units += COMPILED_PATTERN
     if node.function in INDEXES:
-        _check_index(node, codes[1])
+        index = codes[1]
+        if index.is_constant and type(index.constant) not in KEYS:  # It can be neither a key nor a position.
+            raise Mistake(f"invalid qualifier type: {type_name(index.constant)}", node.args[1].span.at)
         units += relative(nodes[0]) - isinstance(nodes[1], Identifier | Select)
     if node.function == "_==_" and isinstance(codes[1].constant, str):
         return Code(_equals_text(codes[0].run, codes[1].constant), units, certain=BOOL)
@@ -548,10 +550,8 @@ def _eager(build: Build, node: Call) -> CodeSteps:
         return Code(_dispatched(node.function, overloads, runs), units, certain=certain)
     run = build.owning(one)
     if isinstance(one.cost, int):
-        if len(codes) == 2 and codes[1].is_constant:  # noqa: PLR2004 - such as x > 0
-            run = _with_constant(run, runs[0], codes[1].constant)
-        else:
-            run = _applied(run, runs)
+        compares = len(codes) == 2 and codes[1].is_constant  # noqa: PLR2004 - such as x > 0
+        run = _with_constant(run, runs[0], codes[1].constant) if compares else _applied(run, runs)
         return Code(run, units + one.cost, certain=certain)
     return Code(_metered(run, one.cost, runs), units, certain=certain)
 
@@ -583,12 +583,6 @@ def _result(name: str, overloads: tuple[Overload, ...], kinds: list[Type]) -> Ty
     if name in OPERATORS and result != BOOL and kinds.count(result) != len(kinds):
         return DYN
     return result
-
-
-def _check_index(node: Call, index: Code) -> None:
-    """Refuse a constant that can be neither a key nor a position. Raises Mistake."""
-    if index.is_constant and type(index.constant) not in KEYS:
-        raise Mistake(f"invalid qualifier type: {type_name(index.constant)}", node.args[1].span.at)
 
 
 def _equals_text(run: Run, text: str) -> Run:
