@@ -27,7 +27,7 @@ DEEPEST = 500
 USUAL = 30
 """Levels that objects have."""
 SHOWN = 60
-"""Characters of a value that are shown."""
+"""Digits of a number that are shown."""
 
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
@@ -180,7 +180,7 @@ def _whole(digits: str) -> int:
     try:
         return int(digits)
     except ValueError:  # Python reads no more than some thousand digits.
-        raise BadInput(f"a number of {len(digits)} digits: {shortened(digits)}") from None
+        raise BadInput(f"a number of {len(digits)} digits: {digits[:SHOWN]}…") from None
 
 
 _CAUSES = (
@@ -224,11 +224,6 @@ def _refuse_compact_lists(lines: Iterable[str]) -> None:
     levels = sum(1 + len(line[1].split()) for line in filter(None, map(_FAR_IN.match, long)))
     if levels > 20 * DEEPEST or any(map(_COMPACT.search, long)):
         raise BadInput("nested too deeply")
-
-
-def shortened(text: str) -> str:
-    """A value as a message shows it."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from function.api.fault import shown
 from function.cli.bad_input import BadInput
-from function.cli.worlds.parsing import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -171,7 +171,7 @@ def _scalar(construct: Callable[[Any, yaml.ScalarNode], Any], kind: str) -> Call
         try:
             value = construct(loader, node)
         except (ValueError, KeyError, IndexError):
-            raise BadInput(f'{where}: expected {kind}, found "{shortened(node.value)}"') from None
+            raise BadInput(f"{where}: expected {kind}, found {shown(node.value)}") from None
         if isinstance(value, float) and not isfinite(value):
             raise BadInput(f"{where}: {node.value} is no number of JSON")
         return value
