@@ -165,7 +165,7 @@ def _hint(decision: AdapterDecision) -> str:
 def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
     total, serving = decision.total, decision.serving
     if not total and decision.inputs.wanted:
-        text = "It is on no replica"
+        text = "It has to leave every replica that it is on" if decision.outgoing else "It is on no replica"
         return Condition(READY, status=False, reason="NoReplicas", message=text)
     if len(serving) < total:
         waiting = sorted(

@@ -155,6 +155,16 @@ def test_the_three_states_are_conditions(
     assert status["replicas"]["total"] == available
 
 
+def test_one_that_has_to_leave_all_of_its_replicas_is_not_said_to_be_on_none() -> None:
+    plane = settled()
+    plane.adapters[SUPPORT]["spec"]["rank"] = 512
+    plane.settle(1)
+    assert plane.where(SUPPORT) == ["chat-1", "chat-2"]
+    scheduled, ready = plane.adapters[SUPPORT]["status"]["conditions"]
+    assert (scheduled["reason"], ready["reason"]) == ("ReplacementBlocked", "NoReplicas")
+    assert ready["message"] == "It has to leave every replica that it is on"
+
+
 def test_a_full_base_gets_a_hint_that_was_tried() -> None:
     plane = Plane.of([replica("chat-1", slots=1)], [adapter("a"), adapter("b")])
     plane.settle()
