@@ -349,17 +349,22 @@ def _meant(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def _absent(manifest: Manifest, kind: str, name: object, others: list[Manifest]) -> str:
+    """Say that the namespace of an object has none of a kind by this name; empty where nothing is amiss."""
+    identities = {other.identity for other in others}
+    if not others or not isinstance(name, str) or (manifest.namespace, name) in identities:
+        return ""
+    elsewhere = [other.namespace for other in others if other.name == name]
+    meant = _meant(name, [other.name for other in others if other.namespace == manifest.namespace])
+    where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
+    return f'no {kind} "{name}" in namespace {manifest.namespace} in the files{where}'
+
+
 def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     """A ModelCache is looked for in the deployment's namespace; without it nothing new is placed."""
     name = mapping(manifest.replica_template.get("modelCacheRef")).get("name")
-    identities = {cache.identity for cache in caches}
-    if not caches or not isinstance(name, str) or (manifest.namespace, name) in identities:
-        return
-    elsewhere = [cache.namespace for cache in caches if cache.name == name]
-    meant = _meant(name, [cache.name for cache in caches if cache.namespace == manifest.namespace])
-    where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
-    message = f'no ModelCache "{name}" in namespace {manifest.namespace} in the files{where}'
-    yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
+    if message := _absent(manifest, "ModelCache", name, caches):
+        yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
 
 
 def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
@@ -434,13 +439,11 @@ def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]
     if not deployments or not isinstance(name, str):
         return
     field = ("spec", "base", "deploymentName")
-    bases = [one for one in deployments if one.identity == (manifest.namespace, name)]
-    if not bases:
-        meant = _meant(name, [one.name for one in deployments if one.namespace == manifest.namespace])
-        message = f'no ModelDeployment "{name}" in namespace {manifest.namespace} in the files{meant}'
+    if message := _absent(manifest, "ModelDeployment", name, deployments):
         yield manifest, "UnknownBase", field, message
         return
-    engines = mappings(bases[0].replica_template.get("engines"))
+    base = next(one for one in deployments if one.identity == (manifest.namespace, name))
+    engines = mappings(base.replica_template.get("engines"))
     rooms = [mapping(engine.get("adapters")) for engine in engines if engine.get("adapters")]
     if not rooms:
         yield manifest, "NeverPlaced", field, f"no engine of {name} has room for adapters"
@@ -450,7 +453,7 @@ def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]
     if rank > least:
         message = f"rank {rank}, and {name} takes adapters up to rank {least}: set adapters.maxRank there"
         yield manifest, "NeverPlaced", ("spec", "rank") if "rank" in manifest.spec else field, message
-    for path, engine in _engines(bases[0]):
+    for path, engine in _engines(base):
         if any(manifest.name in _served_names(member.words) for member in _members(path, engine)):
             message = f"{name} serves its base model by this name, and requests would reach that"
             yield manifest, "NameTaken", ("metadata", "name"), message
@@ -461,19 +464,9 @@ def _endpoints(manifest: Manifest, manifests: Manifests) -> Iterator[Advisory]:
     for at, entry in enumerate(mappings(manifest.spec.get("endpoints"))):
         for label, kind in ENDPOINT_LABELS.items():
             name = mapping(entry, "selector", "matchLabels").get(label)
-            others = manifests[kind]
-            if (
-                not others
-                or not isinstance(name, str)
-                or (manifest.namespace, name) in {other.identity for other in others}
-            ):
-                continue
-            elsewhere = [other.namespace for other in others if other.name == name]
-            meant = _meant(name, [other.name for other in others if other.namespace == manifest.namespace])
-            where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
-            message = f'no {kind} "{name}" in namespace {manifest.namespace} in the files{where}'
-            field: FieldPath = ("spec", "endpoints", at, "selector", "matchLabels", label)
-            yield manifest, "NoEndpoints", field, message
+            if message := _absent(manifest, kind, name, manifests[kind]):
+                field: FieldPath = ("spec", "endpoints", at, "selector", "matchLabels", label)
+                yield manifest, "NoEndpoints", field, message
 
 
 def _reached(manifest: Manifest) -> Iterator[Advisory]:
