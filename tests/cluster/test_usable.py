@@ -611,7 +611,15 @@ def test_of_many_taints_no_more_than_can_be_tolerated_are_read() -> None:
     stated = [{"key": f"k{at}", "effect": "NoSchedule"} for at in range(200)]
     assert len(read_taints(stated)) == MAX_READ_TAINTS
     assert read_taints(stated) == read_taints(stated[::-1]), "in whatever order they are listed"
-    rules = LiveRules(taints=[{"spec": {"deviceSelector": {}, "taint": taint}} for taint in stated])
+    more = [{"key": f"m{at}", "effect": "NoSchedule"} for at in range(200)]
+    selected = [({}, stated), ({"driver": "gpu.nvidia.com"}, more)]
+    rules = LiveRules(
+        taints=[
+            {"spec": {"deviceSelector": selector, "taint": taint}}
+            for selector, taints in selected
+            for taint in taints
+        ]
+    )
     of_node = drift.read_nodes([drift.PublishedSlice.read(resource_slice("a", devices(H200, 1)))])["a"]
     [[device]] = drift.TaintRules(rules).tainted(of_node).by_driver.values()
     assert device.taints == read_taints(stated)
