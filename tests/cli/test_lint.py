@@ -326,12 +326,14 @@ def test_every_code_about_selectors_is_explained() -> None:
         (["--nnodes=2"], ["GangSize"], "more than it has"),
         (["--nnodes=\u00b2"], ["GangSize"], "a digit that is no number"),
         ([f"--nnodes={'1' * 5_000}"], ["GangSize"], "more digits than Python reads"),
+        (["--port=08000"], [], "the port that requests come to"),
+        (["--port=\u00b2"], ["ServingPort"], "a digit that is no number"),
         (["--seed=$(MODELPLANE_RANK)"], ["UnknownVariable"], "only the pods of a gang have it"),
         (["--seed=$(MODELPLANE_TEAM)"], [], "its environment has it, from a Secret"),
         (["MODELPLANE_SEED=1; vllm serve --seed=$MODELPLANE_SEED"], [], "its script sets it"),
     ],
 )
-def test_an_engine_has_the_nodes_and_variables_that_it_counts_on(
+def test_an_engine_has_the_nodes_the_port_and_the_variables_that_it_counts_on(
     args: list[str], expected: list[str], reason: str, tmp_path: Path
 ) -> None:
     parent = build.deployment("chat", 1)

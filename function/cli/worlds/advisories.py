@@ -230,7 +230,7 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
             is_alone = not any(word.endswith(("&", "|")) and word != "&&" for word in member.words)
             port, host = member.port, member.flag(("--host",))
             serves = member.role != "Worker" and engine.get("phase") != "Decode" and is_alone
-            if serves and port.isdigit() and int(port) != PORT:
+            if serves and port.isdigit() and port.lstrip("0") != str(PORT):
                 text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
                 yield member.field, "ServingPort", text
             if serves and host in LOOPBACK:
