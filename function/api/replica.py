@@ -312,7 +312,7 @@ def nodes_by_pool(engines: tuple[StampedEngine, ...]) -> dict[str, int]:
     return held
 
 
-def _index(text: str) -> int | None:
+def read_index(text: str) -> int | None:
     """Read an index in its one spelling: `01` would be the same replica as `1`."""
     canonical = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
     return int(text) if canonical and len(text) < 10 else None  # noqa: PLR2004 - far above any real index
@@ -391,7 +391,7 @@ def parse(document: Document) -> ModelReplica:
         uid=uid,
         deployment=read.text(labels, DEPLOYMENT_LABEL),
         cluster=read.text(spec, "clusterName"),
-        index=_index(index) if index else None,
+        index=read_index(index),
         created=read.text(metadata, "creationTimestamp"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         ready=read.ready(plain),

@@ -305,3 +305,11 @@ def test_what_is_missing_on_a_command_line_is_named(
     ran = run(*words)
     assert ran.code == 1
     assert expected in ran.err, reason
+
+
+@pytest.mark.parametrize("index", ["\u00b2", "1" * 5_000], ids=["no number", "more digits than are read"])
+def test_an_index_that_is_no_number_ends_no_command(index: str, tmp_path: Path) -> None:
+    replica = build.replica_object(FLEET[1], "east", 0, {"clusterName": "east", "engines": []})
+    replica["metadata"]["labels"]["modelplane.ai/replica-index"] = index
+    ran = run("plan", write(tmp_path / "f.yaml", [*FLEET, replica]))
+    assert "replica-index: must be a label value" in ran.err

@@ -22,7 +22,7 @@ from function.api.model import mapping, number, string
 from function.api.names import KEY_ANNOTATION, Identity, desired_key
 from function.api.ownership import Owner, turn
 from function.api.priority import Priority
-from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
+from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL, read_index
 from function.boundary import Document, JsonObject, PlainDocument, Request, Requirement, Reuse
 from function.cli.worlds.derive import Assumption, ChargedClusters, complete_all
 from function.deployment.forecast import Forecast, Shared, everything, forecast
@@ -229,10 +229,10 @@ def _key(content: dict[str, Any]) -> str | None:
         return noted
     labels = mapping(metadata, "labels")
     cluster = labels.get(CLUSTER_LABEL) or mapping(content, "spec").get("clusterName")
-    index = str(labels.get(INDEX_LABEL, ""))
-    if not isinstance(cluster, str) or not index.isdigit():
+    index = read_index(str(labels.get(INDEX_LABEL, "")))
+    if not isinstance(cluster, str) or index is None:
         return None
-    identity = Identity(cluster, int(index))
+    identity = Identity(cluster, index)
     return desired_key("replica" if content.get("kind") == "ModelReplica" else "endpoint", identity)
 
 
