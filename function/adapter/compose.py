@@ -1,7 +1,7 @@
 """The answer about an adapter: its placements, an endpoint for each replica that serves it, its conditions.
 
     placements ▶ data, which the replica's handler reads      endpoints ▶ where requests for the adapter go
-    AdapterScheduled ▶ fully, partially or not placed         AdapterReady ▶ the replicas that serve it
+    AdapterScheduled ▶ fully, partially or not placed         AdapterReady ▶ where requests reach it
 
 An endpoint of an adapter leads where that of its replica does, under a label of the adapter: a ModelService
 that selects the label is the one address of the adapter, whatever replica it moves to. Requests name the
@@ -16,6 +16,7 @@ Both conditions are in every answer, the same text for the same problem, and no 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from function.adapter.schedule import AdapterDecision, KeptPlacement, RefusalReason, gained, one_more_slot
@@ -102,10 +103,16 @@ def in_doubt(doubt: Doubt) -> tuple[Condition, ...]:
 
 
 def conditions(
-    snapshot: AdapterSnapshot, decision: AdapterDecision, undelivered: tuple[str, ...]
+    snapshot: AdapterSnapshot,
+    decision: AdapterDecision,
+    undelivered: tuple[str, ...],
+    composed: Collection[str],
 ) -> tuple[Condition, ...]:
-    """Return all conditions. `undelivered`: what the decision stands on and was not delivered."""
-    return (_scheduled(decision, undelivered), _ready(snapshot, decision))
+    """Return all conditions.
+
+    `undelivered`: what the decision stands on and was not delivered. `composed`: the keys that are desired.
+    """
+    return (_scheduled(decision, undelivered), _ready(snapshot, decision, composed))
 
 
 def _scheduled(decision: AdapterDecision, undelivered: tuple[str, ...]) -> Condition:
@@ -162,7 +169,8 @@ def _hint(decision: AdapterDecision) -> str:
     return f"with one slot more on each replica {more} more would be placed" if more else ""
 
 
-def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
+def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision, composed: Collection[str]) -> Condition:
+    """AdapterReady: every replica that it is on serves it, and has an endpoint that requests come by."""
     total, serving = decision.total, decision.serving
     if not total and decision.inputs.wanted:
         text = "It has to leave every replica that it is on" if decision.outgoing else "It is on no replica"
@@ -177,4 +185,8 @@ def _ready(snapshot: AdapterSnapshot, decision: AdapterDecision) -> Condition:
         text = f"{len(serving)} of {counted(total, 'replica')} serve {snapshot.adapter.name}"
         text += f"; not configured or not Ready yet: {listed(waiting, SHOWN)}"
         return unmet(READY, "Configuring", text)
+    unreached = [replica for replica in serving if f"{ENDPOINT_KEY}{replica}" not in composed]
+    if unreached:
+        text = f"No endpoint leads to {snapshot.adapter.name} on {listed(sorted(unreached), SHOWN)} yet"
+        return unmet(READY, "NoEndpoint", text)
     return Condition(READY, status=True, reason="Configured")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from function.adapter.compose import CONDITION_TYPES, compose, conditions, in_doubt
 from function.adapter.schedule import schedule
-from function.adapter.snapshot import ENDPOINT_KEY, declared, fleet, kind_of, read_snapshot, stated
+from function.adapter.snapshot import declared, fleet, kind_of, read_snapshot, stated
 from function.api.adapter import PLACEMENT_KIND, read_adapter, read_base, read_placement
 from function.api.model import mapping, plain_of
 from function.boundary import NO_REUSE, Cost, Costs, Request, Response, Reuse, text_at
@@ -52,15 +52,14 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         if not isinstance(whole, Doubt):
             snapshot, decision = whole, schedule(whole.inputs)
     desired = compose(request, snapshot, decision)
-    new_conditions = conditions(snapshot, decision, undelivered)
-    spec, composed = snapshot.adapter.spec, {*desired, *request.desired}
+    new_conditions = conditions(snapshot, decision, undelivered, {*desired, *request.desired})
+    # What serves gets its endpoint once its replica has one again, and the breaker may hide that.
     is_settled = (
         all(condition.status for condition in new_conditions)
         and not decision.outgoing
-        # What serves gets its endpoint once its replica has one again, and the breaker may hide that.
-        and all(f"{ENDPOINT_KEY}{replica}" in composed for replica in decision.serving)
         and not circuit_open(before)
     )
+    spec = snapshot.adapter.spec
     required = spec.replicas if spec.min_replicas is None else spec.min_replicas
     return Response(
         requirements=requirements,

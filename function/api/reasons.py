@@ -317,7 +317,7 @@ _ROWS = {
         *_problems("PartiallyScheduled", "NotScheduled", "NoBaseReplicas", "ReplacementBlocked"),
         *_problems("InputsUnresolved", "Malformed"),
         *_milestones(Configured="The adapter is configured on all of its replicas"),
-        *_progress("Configuring", "NoReplicas"),
+        *_progress("Configuring", "NoEndpoint", "NoReplicas"),
     ),
 }
 

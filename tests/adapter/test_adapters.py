@@ -82,7 +82,8 @@ def test_an_adapter_is_not_settled_while_a_replica_that_serves_it_has_no_endpoin
     del plane.composed[SUPPORT]["adapter-endpoint-chat-2"]
     missing = drive.of_core(dispatch.run(request_of(plane, required)))
     assert "adapter-endpoint-chat-2" not in missing.desired
-    assert all(status for status, *_ in missing.conditions.values())
+    text = "No endpoint leads to support on chat-2 yet"
+    assert missing.conditions["AdapterReady"] == (False, "NoEndpoint", text)
     assert not missing.settled
     back = drive.of_core(dispatch.run(request_of(plane, {**required, "endpoint/chat-2": way})))
     assert "adapter-endpoint-chat-2" in back.desired

@@ -431,10 +431,17 @@ def _with_adapters(*places: Plain, loaded: bool = False, **spec: Any) -> list[Pl
     return objects
 
 
+WAY: Plain = {
+    "apiVersion": "modelplane.ai/v1alpha1",
+    "kind": "ModelEndpoint",
+    "metadata": {"namespace": build.NAMESPACE, "name": EAST},
+    "spec": {"url": "http://east"},
+}
 ADAPTERS = [
     (_with_adapters(), "placing", "Configuring", "a place that does not exist yet"),
     (_with_adapters(placement("a", EAST)), "starting", "Configuring", "not configured yet"),
-    (_with_adapters(placement("a", EAST), loaded=True), "ready", "FullyScheduled", "it serves"),
+    (_with_adapters(placement("a", EAST), loaded=True), "starting", "NoEndpoint", "no request comes to it"),
+    (_with_adapters(placement("a", EAST), WAY, loaded=True), "ready", "FullyScheduled", "it serves"),
     (_with_adapters(replicas=3), "waiting", "PartiallyScheduled", "there are two replicas"),
     (_with_adapters(rank=64), "waiting", "NotScheduled", "no replica takes that rank"),
     (_with_adapters(base={}), "refused", "Malformed", "it cannot be read"),
