@@ -16,7 +16,7 @@ from function.api import InferenceCluster
 from function.cluster.arbiter import gives_way
 from function.scheduler.ledger import Ledger
 from tests.simulate.burst import CHURN, Burst, Kind, Pool, deployment_of, parsed
-from tests.simulate.sights import CLASSES, VALUES, Sights, is_borrowed, rank
+from tests.simulate.sights import CLASSES, VALUES, Sights, rank, standing
 from tests.simulate.swarm import held
 from tests.support import build
 from tests.support.crossplane import Name
@@ -179,14 +179,16 @@ class Teams(Contest):
         wrong = [
             f"{name} notes {word}"
             for name, plain in replicas.items()
-            if (word := noted(plain)) != stands.get(name, "")
+            if (word := standing(plain)) != stands.get(name, "")
         ]
         for name, nodes in self.missing().items():
             team = name.namespace
             holds = sum(held(plain)[2] for other, plain in replicas.items() if other.namespace == team)
             if holds + nodes <= self.guaranteed.get(team, -1):
                 foreign = [one for one in replicas.values() if one["metadata"]["namespace"] != team]
-                wrong += self.in_vain(name, lambda plain, of=foreign: plain in of and is_borrowed(plain))
+                wrong += self.in_vain(
+                    name, lambda plain, of=foreign: plain in of and standing(plain) == "Borrowed"
+                )
         return wrong
 
     def standings(self) -> dict[Name, str]:
@@ -208,9 +210,3 @@ class Teams(Contest):
         """Whether the first team holds more than it may: two passed it at once, and were Ready early."""
         of = [held(plain)[2] for name, plain in self.replicas().items() if name.namespace == NAMESPACES[0]]
         return self.most is not None and sum(of) > self.most
-
-
-def noted(replica: Plain) -> str:
-    """Return what a replica notes of its standing to guarantees."""
-    note = str(replica["metadata"].get("annotations", {}).get("modelplane.ai/guarantee", ""))
-    return note.partition(" ")[0].replace("Reclaims", "Within")

@@ -282,7 +282,7 @@ DEFECTS: dict[str, Defect] = {
     "the list is believed": Defect(_believe_the_list, _rollouts(ROUNDS), "serve", lives=32),
     "what is observed is believed": Defect(_believe_the_observed, _rollouts(ROUNDS), "serve", lives=32),
     "nothing mends a burst": Defect(_mend_nothing, _day, "waits for a node"),
-    "an undeclared pool is filled": Defect(_fill_undeclared, _day, first=9),
+    "an undeclared pool is filled": Defect(_fill_undeclared, _day, first=1),
     "two replicas manage one Deployment": Defect(_share_names, _whole_day, "manage one", first=10),
     "two adapters take one slot": Defect(_crowd_slots, _whole_day, "lists", first=2),
     "anybody gives way": Defect(_let_anybody_preempt, _whole_day, "no higher class", first=10),

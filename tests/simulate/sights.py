@@ -150,7 +150,7 @@ class Sights:
             paced |= {plain["metadata"]["uid"]} if causes else set()
             if "ReplicaGaveWay" in causes and not self._outranked(day, plain):
                 yield f"{child.name} gave way to no higher class"
-            if "ReplicaReturned" in causes and not is_borrowed(plain):
+            if "ReplicaReturned" in causes and standing(plain) != "Borrowed":
                 yield f"{child.name} was returned, and not borrowed"
         spec, since = composite.began["spec"], day.plane.now - WINDOW
         most = spec.get("placement", {}).get("disruption", {}).get("maxUnavailable")
@@ -164,7 +164,7 @@ class Sights:
 
     def _outranked(self, day: Lived, replica: Plain) -> bool:
         """Whether somebody of a higher class waited on its cluster, or anybody while it was borrowed."""
-        lowest = -1 if is_borrowed(replica) else rank(day, replica)
+        lowest = -1 if standing(replica) == "Borrowed" else rank(day, replica)
         cluster, since = replica["spec"]["clusterName"], day.plane.now - 2 * WINDOW
         return any(at >= since and where == cluster and value > lowest for at, where, value in self.waits)
 
@@ -185,10 +185,10 @@ def value_of(deployment: Plain) -> int:
     return VALUES.get(deployment["spec"].get("placement", {}).get("priorityClassName", ""), 0)
 
 
-def is_borrowed(replica: Plain) -> bool:
-    """Whether a replica says that it is more than its team is guaranteed."""
-    note = replica["metadata"].get("annotations", {}).get("modelplane.ai/guarantee", "")
-    return str(note).startswith("Borrowed")
+def standing(replica: Plain) -> str:
+    """Return how a replica says that it stands to guarantees: Within, Borrowed, or ""."""
+    note = str(replica["metadata"].get("annotations", {}).get("modelplane.ai/guarantee", ""))
+    return note.partition(" ")[0].replace("Reclaims", "Within")
 
 
 def listed(cluster: Cluster, replica: str) -> set[str]:
