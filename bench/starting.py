@@ -16,6 +16,7 @@ from pathlib import Path
 PROGRAM = str(Path(sys.prefix) / "bin" / "fleet-scheduler")
 COMPLETE = "_FLEET_SCHEDULER_COMPLETE"
 BASELINE = "python -c pass"
+FLEET = "example/three-teams"
 TYPED = ("fleet-scheduler wh", "fleet-scheduler whatif fleet.yaml --dr", "fleet-scheduler size qwen")
 
 
@@ -36,12 +37,14 @@ def cpu(words: list[str], more: dict[str, str] | None = None) -> float:
 def main() -> int:
     """Print the table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # Else each of them compiles everything anew.
     cases = {
         BASELINE: ([sys.executable, "-c", "pass"], {}),
         "fleet-scheduler --version": ([PROGRAM, "--version"], {}),
         "fleet-scheduler class --list": ([PROGRAM, "class", "--list"], {}),
-        "fleet-scheduler plan example": ([PROGRAM, "plan", "example"], {}),
     }
+    for verb in ("plan", "why", "lint"):
+        cases[f"fleet-scheduler {verb} {FLEET}"] = ([PROGRAM, verb, FLEET], {})
     for typed in TYPED:
         at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), COMPLETE: "bash_complete"}
         cases[f"complete: {typed}"] = ([PROGRAM], at)
