@@ -377,7 +377,9 @@ class PlacementPolicy(Model):
         return defaults.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
 
-ReplicaCount = Annotated[Whole, Field(ge=0, le=200)]
+MAX_REPLICAS = 200
+"""Replicas that a deployment may have."""
+ReplicaCount = Annotated[Whole, Field(ge=0, le=MAX_REPLICAS)]
 
 
 class Alternative(Model):

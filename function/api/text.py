@@ -87,3 +87,11 @@ def latest(stated: Iterable[object]) -> int | None:
     times = [seconds_of(item) for item in stated]
     instants = [time for time in times if time is not None]
     return max(instants) if instants and len(instants) == len(times) else None
+
+
+VERSION_DOTS = 2
+
+
+def full_version(text: str) -> str:
+    """Return a version with the parts that it lacks of three: `9.0` is `9.0.0`."""
+    return text + ".0" * (VERSION_DOTS - text.count("."))

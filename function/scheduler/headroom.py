@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from function.api import Device, InferenceCluster, Pool
+from function.api.deployment import MAX_REPLICAS
 from function.api.reasons import Rejection
 from function.api.text import counted, listed
 from function.boundary import frozen
@@ -35,8 +36,6 @@ from function.scheduler.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.quota import UNITS
 
-MOST_REPLICAS = 200
-"""Replicas that a deployment may have (`spec.replicas`)."""
 _NOT_ASKED: Any = {"serving": True, **memo.TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
@@ -331,7 +330,7 @@ def _times(capacity: PoolCapacity, demand: Demand) -> int:
     by_nodes = max(0, capacity.free_nodes) // max(1, demand.nodes)
     if not is_refused(by_nodes) and is_refused(by_nodes + 1):
         return by_nodes
-    return bisect_right(range(1, MOST_REPLICAS + 1), x=False, key=is_refused)
+    return bisect_right(range(1, MAX_REPLICAS + 1), x=False, key=is_refused)
 
 
 def _going_on(

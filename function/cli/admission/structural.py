@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
 from function.api.names import DNS_LABEL, DNS_SUBDOMAIN
-from function.api.text import STRIPPED
+from function.api.text import STRIPPED, full_version
 from function.boundary import frozen
 from function.cel.checker.state import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
@@ -347,7 +347,7 @@ def _in_words(pattern: re.Pattern[str], value: str) -> tuple[str, str] | None:
         scale = "k" if prefix in ("k", "K") and not binary else prefix.upper()
         return "must be a quantity, such as 80Gi or 500m", f"{number}{scale}{binary.lower()}"
     if takes == [False, True, False, False]:
-        return "must be a version of three numbers, such as 9.0.0", value + ".0" * (2 - value.count("."))
+        return "must be a version of three numbers, such as 9.0.0", full_version(value)
     return None
 
 

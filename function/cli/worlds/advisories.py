@@ -73,9 +73,9 @@ GANG_VARIABLES = (LEADER_ADDRESS, RANK)
 _OURS = re.compile(r"\$[({]?(MODELPLANE_\w+)")
 SHELLS = ("sh", "bash", "dash", "zsh")
 _SLIPS = (
-    (re.compile(r"[\u2013\u2014\u2212]+(?=\w)"), "--", "begins with a long dash"),
-    (re.compile(r"-(?=[a-z]+(-[a-z]+)+(=|$))"), "--", "begins with one dash"),
-    (re.compile(r"(?<=\w)\s+(?=\S)"), "=", "is a flag and its value as one argument"),
+    (re.compile(r"^[\u2013\u2014\u2212]+(?=\w)"), "--", "begins with a long dash"),
+    (re.compile(r"^-(?=[a-z]+(-[a-z]+)+(=|$))"), "--", "begins with one dash"),
+    (re.compile(r"^(--.*?\w)\s+(?=\S)", re.DOTALL), r"\1=", "is a flag and its value as one argument"),
 )
 """Arguments that vLLM refuses: how each begins, what is meant there, and what is wrong."""
 _PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -249,10 +249,10 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
         for at, word in enumerate(stated if isinstance(stated, list) else ()):
             flag, equals, value = str(word).partition("=")
             for pattern, right, wrong in _SLIPS:
-                slip = pattern.search(flag) if right == "=" else pattern.match(flag)
-                if slip and (right != "=" or flag.startswith("--")):
-                    meant = f"{flag[: slip.start()]}{right}{flag[slip.end() :]}{equals}{value}"
-                    yield (*member.where, field, at), "BadArgument", f'"{word}" {wrong}: write {meant}'
+                meant, slips = pattern.subn(right, flag)
+                if slips:
+                    text = f'"{word}" {wrong}: write {meant}{equals}{value}'
+                    yield (*member.where, field, at), "BadArgument", text
                     break
     image = container.get("image")
     if isinstance(image, str) and image and not _IMAGE.fullmatch(image):

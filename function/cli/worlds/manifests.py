@@ -125,7 +125,7 @@ KINDS = (
 _RESOURCE_KINDS = ("ResourceSlice", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule")
 API_VERSIONS = {**dict.fromkeys(_RESOURCE_KINDS, "resource.k8s.io/"), "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
-CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig", "ClusterConfig"})
+CONFIGS = frozenset(COMPOSED)
 """Inputs of a step: their group is the function's, and they need no name."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 _OBJECT = re.compile(r"""(?:^|["'{,\s-])(?i:kind|metadata|spec)["']?[ \t]*:|\0""")

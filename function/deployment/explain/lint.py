@@ -28,7 +28,7 @@ from typing import Any
 from function import cel
 from function.api import Device
 from function.api.deployment import RequestReference
-from function.api.text import listed
+from function.api.text import VERSION_DOTS, full_version, listed
 from function.boundary import frozen
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
@@ -344,7 +344,6 @@ def _of_another_type(about: Catalogue, compared: cel.Comparison) -> list[tuple[s
     return sorted(pair for pair in typed if compared.kind in _NOT_OF.get(pair[0], ()))
 
 
-VERSION_DOTS = 2
 _NOT_OF = {"version": ("string", "double", "int"), "bool": ("string", "int"), "int": ("string",)}
 """Kinds of literals that a value of a type is never equal to, by the type."""
 _COMPARED = {
@@ -355,24 +354,21 @@ _COMPARED = {
 """How a value of a type is compared."""
 
 
-def _version(text: str) -> str:
-    """A version with the parts that it lacks."""
-    return text + ".0" * (VERSION_DOTS - text.count("."))
-
-
 def _values(about: Catalogue, selectors: list[cel.Selector]) -> Iterator[str]:
     """The values that there are where a selector asks for a text that no device has, or for another type."""
     for compared in (compared for selector in selectors for compared in selector.comparisons()):
         read = compared.reference
         if compared.kind == "semver" and compared.literal.count(".") < VERSION_DOTS:
-            yield f'"{compared.literal}" is no version: write "{_version(compared.literal)}"'
+            yield f'"{compared.literal}" is no version: write "{full_version(compared.literal)}"'
         if read.kind != "attribute":
             continue
         others = _of_another_type(about, compared)
         if others:
             kind, value = others[0]
             held = str(value).lower() if kind == "bool" else value
-            how = _COMPARED[kind].format(value=held, version=_version(compared.literal), of=compared.operator)
+            how = _COMPARED[kind].format(
+                value=held, version=full_version(compared.literal), of=compared.operator
+            )
             yield f"{read.id} is {held}, {how}"
         if compared.kind != "string" or compared.operator != "==" or others:
             continue
