@@ -203,6 +203,8 @@ lenient = click.option(
 )
 """The option of every command that reads manifests; `is_lenient` looks for it in the context."""
 OUTPUT = output_option("table", "yaml", "json")
+LIST_IS_TEXT = "--list prints text only: leave -o out"
+"""Said where names are to be listed as data."""
 DEPLOYMENTS = click.option(
     "-d",
     "--deployment",

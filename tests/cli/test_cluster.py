@@ -99,6 +99,16 @@ def test_nodes_that_no_label_tells_apart_are_to_be_labelled(tmp_path: Path) -> N
     assert names == ["pool-1", "pool-2"]
     assert ran.err.count("kubectl label nodes ") == 2
     assert "kubectl label nodes b modelplane.ai/pool=pool-" in ran.err
+    assert "--overwrite" not in ran.err
+
+
+def test_a_node_that_has_the_label_gets_another_value(tmp_path: Path) -> None:
+    """Without --overwrite kubectl refuses to change a label, and the commands would stop half way."""
+    same = {"modelplane.ai/pool": "gpus"}
+    ran, _ = _written(tmp_path, _node("a", slices.H200, same), _node("b", slices.AMD, same))
+    commands = [line for line in ran.err.splitlines() if line.startswith("kubectl label nodes ")]
+    assert len(commands) == 2
+    assert all(command.endswith(" --overwrite") for command in commands)
 
 
 def test_equal_nodes_share_a_class(tmp_path: Path) -> None:

@@ -48,6 +48,15 @@ def _texts(*words: object) -> list[str]:
     return [f"{moment['at'][11:19]} {moment['name']}: {moment['text']}" for moment in ran.data["moments"]]
 
 
+def test_a_deployment_of_which_nothing_is_kept(tmp_path: Path) -> None:
+    """An empty answer looks like one that was lost on its way."""
+    chat = build.deployment("chat", 1)
+    del chat["metadata"]["creationTimestamp"]
+    ran = run("history", "chat", write(tmp_path / "f.yaml", [chat]))
+    assert (ran.code, ran.out) == (0, "")
+    assert f"nothing is kept of ModelDeployment {NAMESPACE}/chat" in ran.err
+
+
 def test_objects_and_conditions_in_the_order_of_their_times(tmp_path: Path) -> None:
     replica = f"ModelReplica {build.composed_name('chat', 'east', 0)}"
     assert _texts(write(tmp_path / "f.yaml", _objects())) == [

@@ -191,6 +191,13 @@ def test_what_was_assumed_of_many_clusters_is_one_line(tmp_path: Path) -> None:
     assert "8 GPUs a node" in drawn
 
 
+def test_parts_of_gpus_are_not_counted_as_gpus(tmp_path: Path) -> None:
+    parts = build.gpu(14) | {"name": "mig"}
+    parts["attributes"] = {**parts["attributes"], "type": {"string": "mig"}}
+    drawn = _drawn(tmp_path / "f.yaml", [build.cluster("lab", [build.pool("p", 1, [parts])])])
+    assert "14 GPU parts a node" in drawn
+
+
 def test_seven_deployments_look_different(tmp_path: Path) -> None:
     """The palette has six colours: the seventh has the first in another pattern."""
     parents = [build.deployment(f"chat-{number}", 1) for number in range(7)]

@@ -462,6 +462,14 @@ def test_models_are_completed_and_listed() -> None:
     assert len(run("size", "--list").out.splitlines()) == len(models.table())
 
 
+@pytest.mark.parametrize("verb", ["size", "class"])
+def test_a_list_is_text_only(verb: str) -> None:
+    """A program that asked for JSON would read a table."""
+    ran = run(verb, "--list", "-o", "json")
+    assert (ran.code, ran.out) == (1, "")
+    assert "--list prints text only" in ran.err
+
+
 def test_a_gang_asks_for_the_network_devices_that_the_fleet_has(tmp_path: Path) -> None:
     """Classes of the catalogue and of a fleet's own say different drivers: size asks for what is there."""
 

@@ -398,8 +398,8 @@ def _meant(schema: Schema, value: Any) -> str:
     and one line that was to be a list.
     """
     if schema.type == "string" and not schema.enum and isinstance(value, bool | int | float):
-        written = str(value).lower() if isinstance(value, bool) else str(value)
-        return f'did you mean "{written}", in quotes?'
+        written = ('"false" or "no"', '"true" or "yes"')[value] if isinstance(value, bool) else f'"{value}"'
+        return f"did you mean {written}, in quotes?"
     if schema.type in ("integer", "boolean") and isinstance(value, str):
         plain = value.strip().lower()
         is_meant = plain in ("true", "false") if schema.type == "boolean" else _WHOLE.fullmatch(plain)
@@ -554,7 +554,7 @@ def _name(value: Any, path: FieldPath, form: re.Pattern[str], text: str) -> Iter
     if value is None:
         return
     if not isinstance(value, str):
-        yield Finding(path, "expected a string", shown(value))
+        yield Finding(path, "expected a string", shown(value), _meant(TEXT, value))
     elif len(value) > LONGEST_NAME:
         yield Finding(path, f"must have at most {LONGEST_NAME} characters", shown(value))
     elif value and not form.fullmatch(value):

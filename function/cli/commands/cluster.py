@@ -90,13 +90,19 @@ def describe_cluster(
     except NothingPublished as error:
         raise BadInput(str(error)) from None
     click.echo(as_yaml(*map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
-    metadata = (mapping(node.get("metadata")) for node in nodes)
-    labelled = {mapping(stated.get("labels")).get(POOL) for stated in metadata}
-    without = [pool for pool in pools if pool.selector == {POOL: pool.name} and pool.name not in labelled]
+    metadata = [mapping(node.get("metadata")) for node in nodes]
+    labels = {stated.get("name"): mapping(stated.get("labels")).get(POOL) for stated in metadata}
+    without = [
+        pool
+        for pool in pools
+        if pool.selector == {POOL: pool.name} and any(labels.get(node) != pool.name for node in pool.nodes)
+    ]
     if without:
         complain(["no label tells these nodes apart; label them first:"], "note")
     for pool in without:
-        click.echo(f"kubectl label nodes {' '.join(pool.nodes)} {POOL}={pool.name}", err=True)
+        # kubectl changes no label that is there without being told to.
+        end_ = " --overwrite" if any(labels.get(node) for node in pool.nodes) else ""
+        click.echo(f"kubectl label nodes {' '.join(pool.nodes)} {POOL}={pool.name}{end_}", err=True)
     end(errors, findings=bool(without))
 
 

@@ -74,6 +74,8 @@ def history(
     parts = [one.content for one in manifests[PARTS[chosen.kind]]]
     events = _events(manifests, origin, chosen.namespace)
     moments = _chronicle(chosen.content, parts, events, _files(recordings))
+    if not moments:
+        note(f"nothing is kept of {chosen.short_title}: its objects state no times, and there are no events")
     if output == "table":
         out = console()
         for moment in moments:

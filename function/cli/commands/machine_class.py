@@ -15,7 +15,7 @@ import click
 
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput, closest
-from function.cli.options import Command, end, lenient, output_option, reads_devices
+from function.cli.options import LIST_IS_TEXT, Command, end, lenient, output_option, reads_devices
 from function.cli.text import complain, console, emit, listed
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def describe_class(
       kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
     """
     if list_all:
+        if output == "json":
+            raise BadInput(LIST_IS_TEXT)
         out, widest = console(), max(map(len, machine_types()))
         for machine_type in machine_types():
             out.say(f"{machine_type:{widest}}  {entry(machine_type)['spec']['description']}", markup=False)

@@ -18,7 +18,7 @@ from rich.table import Table
 from function.catalogue import NETWORK_DRIVER
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
-from function.cli.options import OUTPUT, Command, end, reads_fleet
+from function.cli.options import LIST_IS_TEXT, OUTPUT, Command, end, reads_fleet
 from function.cli.sizing import manifest, models
 from function.cli.sizing.manifest import Drivers, PoolFit, SizedFleet, selector
 from function.cli.sizing.memory import BYTES, GIB, SUPPORTED_KINDS, TENSOR, Load, Need, needs, weights_total
@@ -280,6 +280,8 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size --ask fleet.yaml > deployment.yaml
     """
     if list_models:
+        if output != "table":
+            raise BadInput(LIST_IS_TEXT)
         out = console()
         for entry in map(models.known_model, models.table()):
             published = f"{entry.published:7g} B  {entry.architecture.dtype:5}"

@@ -61,8 +61,8 @@ class PoolRow:
     """Its class."""
     nodes: int
     shares: tuple[NodeHolder, ...]
-    gpus: int
-    """GPUs of each node: devices that a pod claims and that have memory."""
+    gpus: str
+    """GPUs of each node, `8 GPUs` or `14 GPU parts`; empty for none."""
     unusable: int
     """Of its nodes, those that new replicas cannot count on."""
     settled: int
@@ -244,14 +244,14 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
     return ClusterCard(cluster.name, _notes(cluster), rows, region)
 
 
-def _gpus(pool: Pool) -> int:
-    """GPUs of each node of a pool: devices that a pod claims, and that have memory."""
-    claimed = (device for device in pool.devices or () if device.claimable)
-    return sum(
-        device.count
-        for device in claimed
-        if any(name.rpartition("/")[2] == "memory" for name in device.capacity)
-    )
+def _gpus(pool: Pool) -> str:
+    """GPUs of each node of a pool, in words: devices that a pod claims, and that have memory."""
+    counts = {"GPU": 0, "GPU part": 0}
+    for device in pool.devices or ():
+        if device.claimable and any(name.rpartition("/")[2] == "memory" for name in device.capacity):
+            kind = device.subject.content.get(("attributes", device.driver, "type"))
+            counts["GPU part" if kind == ("string", "mig") else "GPU"] += device.count
+    return " and ".join(counted(count, noun) for noun, count in counts.items() if count)
 
 
 Answered = dict["Question | None", dict[str, Prospect]]
