@@ -242,6 +242,28 @@ def test_device_classes_select_what_names_them(
     assert sorted({problem["code"] for problem in problems}) == sorted(set(expected)), (reason, problems)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "default", "expected", "reason"),
+    [
+        ({"scheduling": {"gangs": "PodGroup"}}, None, ["ReleaseLacks"], "1.36 is the default"),
+        ({"scheduling": {"gangs": "PodGroup"}}, "1.36", ["ReleaseLacks"], "as the scheduler's input says"),
+        ({"scheduling": {"gangs": "PodGroup"}}, "1.37", [], "the release of all clusters"),
+        ({"scheduling": {"gangs": "PodGroup"}, "celVersion": "1.37"}, None, [], "the cluster says it"),
+        ({"scheduling": {"schedulerName": "kai"}}, None, [], "no gangs"),
+    ],
+)
+def test_gangs_are_bound_by_a_release_that_has_pod_groups(
+    cluster: Plain, default: str | None, expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    objects = _fleet()
+    objects[1]["spec"] |= cluster
+    if default:
+        api = "fleet-scheduler.fn.modelplane.ai/v1alpha1"
+        objects.append({"apiVersion": api, "kind": "SchedulerConfig", "celVersion": default})
+    problems = run("lint", write(tmp_path / "f.yaml", objects), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == expected, (reason, problems)
+
+
 def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:
     objects = _fleet()
     objects[0]["spec"] |= {"replicas": 3, "placement": {"maxReplicasPerCluster": 1}}
@@ -366,6 +388,9 @@ def test_a_mount_names_a_volume_of_its_template(tmp_path: Path) -> None:
         ({"rank": 32}, "support", {"slots": 2}, ["NeverPlaced"], "above the room"),
         ({"rank": 32}, "support", {"slots": 2, "maxRank": 32}, [], "as large as the room"),
         ({}, "small", {"slots": 2}, ["NameTaken"], "as the base is served"),
+        ({"source": "hf://acme/lora"}, "support", {"slots": 2}, ["UnknownSource"], "the scheme of a model"),
+        ({"source": "s3://acme/lora"}, "support", {"slots": 2}, ["UnknownSource"], "a scheme of storage"),
+        ({"source": "/mnt/loras/acme"}, "support", {"slots": 2}, [], "a path that is mounted"),
     ],
 )
 def test_an_adapter_has_a_base_with_room_and_a_name_of_its_own(

@@ -29,7 +29,7 @@ from function.api.model import mapping, mappings, number as whole_number
 from function.api.names import POOL_LABEL
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.text import counted
-from function.api.workload import LEADER_ADDRESS, RANK, flag_value
+from function.api.workload import HUGGING_FACE, LEADER_ADDRESS, RANK, flag_value
 from function.cli.bad_input import BadInput, nearest
 from function.cli.worlds.derive import complete_all
 from function.cluster.drift import LiveRules, of_classes
@@ -310,6 +310,8 @@ Advisory = tuple["Manifest", str, "FieldPath", str]
 
 ENDPOINT_LABELS = {DEPLOYMENT_LABEL: "ModelDeployment", ADAPTER_LABEL: "ModelAdapter"}
 """Labels of endpoints that say which object they are of."""
+GANG_RELEASE = "1.37"
+"""The first release of Kubernetes that has PodGroups."""
 DEFAULT_RANK = 16
 """The rank of an adapter, and the largest that an engine takes, where nothing is said."""
 
@@ -321,6 +323,7 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _limit(manifest, manifests["InferenceCluster"])
         yield from _containers(manifest)
     for manifest in manifests["ModelAdapter"]:
+        yield from _weights(manifest)
         yield from _base(manifest, manifests["ModelDeployment"])
     for manifest in manifests["ModelService"]:
         yield from _endpoints(manifest, manifests)
@@ -328,6 +331,7 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _nodes_of_two_pools(manifest)
         yield from _reached(manifest)
         yield from _across_nodes(manifest, manifests["WorkloadConfig"])
+        yield from _gangs(manifest, manifests["SchedulerConfig"])
     rules = LiveRules(classes=[one.content for one in manifests["DeviceClass"]])
     for manifest in manifests["InferenceClass"]:
         entries = mappings(manifest.spec.get("devices"))
@@ -402,6 +406,20 @@ def _across_nodes(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advis
             yield manifest, "AcrossNodes", ("spec", "nodePools", at), f"{text}: say acrossNodes here"
 
 
+def _gangs(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advisory]:
+    """Yield gangs that wait for what the release of the cluster has not (docs/selectors.md, Gangs).
+
+    The schema refuses them beside another release; one that is left out is the scheduler's default.
+    """
+    stated = next((config.content.get("celVersion") for config in configs), None)
+    default = stated or SchedulerConfig.model_fields["cel_version"].default
+    is_bound = mapping(manifest.spec.get("scheduling")).get("gangs") is not None
+    if is_bound and "celVersion" not in manifest.spec and default != GANG_RELEASE:
+        message = f"PodGroups are of Kubernetes {GANG_RELEASE}, and the cluster counts as {default}"
+        path = ("spec", "scheduling", "gangs")
+        yield manifest, "ReleaseLacks", path, f'{message}: say celVersion: "{GANG_RELEASE}"'
+
+
 def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
     """So many replicas on so few clusters can never be placed (docs/api.md, maxReplicasPerCluster)."""
     spec = manifest.spec
@@ -431,6 +449,16 @@ def _containers(manifest: Manifest) -> Iterator[Advisory]:
                 if name not in names:
                     message = f'no volume "{name}" in the template{_meant(name, names)}'
                     yield manifest, "UnknownVolume", (*member.where, "volumeMounts", index, "name"), message
+
+
+def _weights(manifest: Manifest) -> Iterator[Advisory]:
+    """Engines load an adapter by the name of a repository, or by a path (docs/adapters.md): no scheme."""
+    source = manifest.spec.get("source")
+    scheme, separator, rest = source.partition("://") if isinstance(source, str) else ("", "", "")
+    if separator:
+        meant = f": write {rest}" if f"{scheme}://" == HUGGING_FACE else ""
+        message = f'no engine loads an adapter from {scheme}://, found "{source}"{meant}'
+        yield manifest, "UnknownSource", ("spec", "source"), message
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:

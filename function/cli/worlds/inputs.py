@@ -34,7 +34,7 @@ from function.cli.worlds.advisories import mistakes_of
 from function.cli.worlds.changes import Apply
 from function.cli.worlds.derive import folded
 from function.cli.worlds.manifest import Issue, Manifest, Manifests, map_at
-from function.cli.worlds.manifests import CONFIGS, issues_of, load, take
+from function.cli.worlds.manifests import COMPOSED, issues_of, load, take
 from function.cli.worlds.world import World, world_of
 from function.deployment.forecast import read_cluster
 
@@ -96,7 +96,7 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     if files is None:
         return stored, origin
     # A config is an input as a whole; one that is given replaces the one of the Composition.
-    given = {kind for kind in CONFIGS if files[kind]}
+    given = {kind for kind in COMPOSED if files[kind]}
     others = {kind: those for kind, those in stored.by_kind.items() if kind not in given}
     kept = replace(stored, by_kind=others)
     return Apply(files, source.files).apply(kept), replace(origin, where=f"{plane.title} and the files")
@@ -167,12 +167,8 @@ _MODELS: dict[str, type[Model]] = {
     "InferenceClass": api.InferenceClass,
     "ModelCache": api.ModelCache,
 }
-_INPUTS: dict[str, type[Model]] = {
-    "SchedulerConfig": inputs_room.SchedulerConfig,
-    "WorkloadConfig": inputs_room.WorkloadConfig,
-    "RoutingConfig": inputs_room.RoutingConfig,
-    "ClusterConfig": inputs_room.ClusterConfig,
-}
+_INPUTS: dict[str, type[Model]] = {kind: getattr(inputs_room, kind) for kind in COMPOSED}
+"""The parser of an input has the name of its kind."""
 
 
 def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
