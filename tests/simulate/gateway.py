@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from tests.support.crossplane import ControlPlane, Store
 
 Plain = dict[str, Any]
 
@@ -15,18 +15,22 @@ NAME = {"namespace": "modelplane-system", "name": "modelplane"}
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 
-def report(store: Mapping[tuple[str, str, str], Plain]) -> None:
+def report(plane: ControlPlane) -> None:
     """Write what a gateway says of every route: accepted, and whether each backend is a Service."""
-    for (kind, namespace, _), route in store.items():
-        if kind != "HTTPRoute":
-            continue
-        missing = [name for name in backends(route) if ("Service", namespace, name) not in store]
+    there = {
+        (name.namespace, name.name)
+        for name, plain in plane.objects.of_kind("Service").items()
+        if "deletionTimestamp" not in plain["metadata"]
+    }
+    for name, route in list(plane.objects.of_kind("HTTPRoute").items()):
+        missing = [backend for backend in backends(route) if (name.namespace, backend) not in there]
         text = f"Service {missing[0]} not found" if missing else ""
         conditions = [
             {"type": "Accepted", "status": "True", "message": ""},
             {"type": "ResolvedRefs", "status": str(not missing), "message": text},
         ]
-        route["status"] = {"parents": [{"parentRef": NAME, "conditions": conditions}]}
+        if "deletionTimestamp" not in route["metadata"]:
+            plane.patch(name, status={"parents": [{"parentRef": NAME, "conditions": conditions}]})
 
 
 def backends(route: Plain) -> dict[str, Plain]:
@@ -35,7 +39,7 @@ def backends(route: Plain) -> dict[str, Plain]:
     return {reference["name"]: reference for reference in rule.get("backendRefs", ())}
 
 
-def shares(store: Mapping[tuple[str, str, str], Plain], route: Plain) -> dict[str, Fraction]:
+def shares(store: Store, route: Plain) -> dict[str, Fraction]:
     """Return which part of the requests goes where, by address and path; to "" goes what is answered 500."""
     namespace, references = route["metadata"]["namespace"], backends(route)
     total = sum(reference["weight"] for reference in references.values())
@@ -48,10 +52,9 @@ def shares(store: Mapping[tuple[str, str, str], Plain], route: Plain) -> dict[st
     return {where: Fraction(weight, total) for where, weight in sorted(counts.items())}
 
 
-def leads_to(store: Mapping[tuple[str, str, str], Plain], namespace: str, service: str) -> str:
+def leads_to(store: Store, namespace: str, service: str) -> str:
     """Return the address behind a Service, "" where there is none."""
-    for (kind, within, _), plain in sorted(store.items()):
-        owner = plain["metadata"].get("labels", {}).get(SERVICE_LABEL)
-        if (kind, within, owner) == ("EndpointSlice", namespace, service):
+    for name, plain in sorted(store.of_kind("EndpointSlice").items()):
+        if (name.namespace, plain["metadata"].get("labels", {}).get(SERVICE_LABEL)) == (namespace, service):
             return str(plain["endpoints"][0]["addresses"][0])
     return ""

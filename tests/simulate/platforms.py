@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.model import mapping
 from tests.replica import build as replicas, kserve_cluster
-from tests.simulate.chain import condition, place_of
-from tests.simulate.workers import BROKEN, Cluster, Refused, written
+from tests.simulate.workers import BROKEN, Cluster, Refused, condition, image_of, place_of, written
 from tests.support import build
 from tests.support.any_request import AnyRequest
 
@@ -451,8 +450,3 @@ def condition_generation(one: Plain) -> int:
     """Return the generation that an Object's Synced is about, 0 for none."""
     rows = mapping(one.get("status")).get("conditions", [])
     return next((row.get("observedGeneration", 0) for row in rows if row["type"] == "Synced"), 0)
-
-
-def image_of(template: Plain) -> str:
-    """Return the image of a pod template."""
-    return str(template["spec"]["containers"][0]["image"])

@@ -11,9 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tests.simulate.platforms import image_of
 from tests.simulate.swarm import WINDOW, image, is_ready
-from tests.simulate.workers import written
+from tests.simulate.workers import image_of, written
 from tests.support.crossplane import Name
 
 if TYPE_CHECKING:

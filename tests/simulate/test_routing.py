@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.simulate import gateway
-from tests.simulate.chain import Plane, condition
-from tests.simulate.workers import Cluster
+from tests.simulate.chain import ClosedLoop
+from tests.simulate.workers import Cluster, condition
 from tests.support import build
-from tests.support.crossplane import VERSIONS
+from tests.support.crossplane import VERSIONS, Name, name_of
 from tests.support.scale import seeds
 
 Plain = dict[str, Any]
@@ -66,67 +66,77 @@ def elsewhere(**group: Any) -> tuple[Plain, Plain]:
     return {"selector": {"matchLabels": labels}, **group}, endpoint
 
 
-def plane(*groups_and_endpoints: tuple[Plain, Plain]) -> Plane:
+def plane(*groups_and_endpoints: tuple[Plain, Plain], **how: Any) -> ClosedLoop:
     """Return a control plane: two clusters of a node each, a deployment of two replicas, one address."""
-    made = Plane({name: Cluster({f"{name}-0": {"modelplane.ai/pool": "h100"}}) for name in NAMES})
-    made.skipped = frozenset({"InferenceCluster"})
-    made.inputs = {"ModelService": {"gatewayAddress": "198.51.100.9"}}
+    clusters = {name: Cluster({f"{name}-0": {"modelplane.ai/pool": "h100"}}) for name in NAMES}
+    made = ClosedLoop(clusters, {"ModelService": {"gatewayAddress": "198.51.100.9"}}, **how)
     for name in NAMES:
-        made.add(cluster(name))
+        made.plane.write(cluster(name))
     engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
-    made.add(build.deployment("chat", 2, [engine]))
+    made.plane.write(build.deployment("chat", 2, [engine]))
     for _, endpoint in groups_and_endpoints:
-        made.add(endpoint)
-    made.add(service(*(group for group, _ in groups_and_endpoints)))
+        made.plane.write(endpoint)
+    made.plane.write(service(*(group for group, _ in groups_and_endpoints)))
     return made
 
 
-def route(made: Plane) -> Plain | None:
+def route(made: ClosedLoop) -> Plain | None:
     """Return the route, None while there is none."""
-    routes = [plain for name, plain in made.store.items() if name[0] == "HTTPRoute"]
+    routes = made.of_kind("HTTPRoute")
     assert len(routes) <= 1
     return routes[0] if routes else None
 
 
-def shares(made: Plane) -> dict[str, Fraction]:
+def shares(made: ClosedLoop) -> dict[str, Fraction]:
     """Return which part of the requests goes to which cluster, or elsewhere."""
     held = route(made)
     assert held is not None
-    counts = gateway.shares(made.store, held)
+    counts = gateway.shares(made.plane.objects, held)
     return {
         next((name for name in NAMES if where.startswith(address(name))), where): counts[where]
         for where in counts
     }
 
 
-def of_service(made: Plane) -> Plain:
-    return made.store["ModelService", NAMESPACE, "chat"]
+def of_service(made: ClosedLoop) -> Plain:
+    (plain,) = made.of_kind("ModelService")
+    return plain
 
 
-def reason(made: Plane, kind: str) -> str:
+def reason(made: ClosedLoop, kind: str) -> str:
     rows = of_service(made)["status"]["conditions"]
     return str(next(row["reason"] for row in rows if row["type"] == kind))
 
 
-def never_empty(made: Plane) -> None:
-    """Run rounds until nothing changes: a route that has backends keeps some in every round."""
+def keeps_backends(made: ClosedLoop) -> None:
+    """From now on every version of the route has backends, if it has some now, and nobody deletes it."""
+    held = route(made)
+    if held is None or not gateway.backends(held):
+        return
+
+    def hear(plain: Plain) -> None:
+        assert plain["kind"] != "HTTPRoute" or gateway.backends(plain)
+
+    made.hearer = hear
+    assert name_of(held) not in made.deleted
+
+
+def never_empty(made: ClosedLoop) -> None:
+    """Run rounds until nothing changes: a route that has backends keeps some whatever is written."""
     for _ in range(60):
-        before = route(made)
-        had = bool(before and gateway.backends(before))
-        changed = made.round()
-        after = route(made)
-        assert not had or (after is not None and gateway.backends(after))
-        if not changed:
+        keeps_backends(made)
+        if not made.round():
+            keeps_backends(made)
             return
     raise AssertionError("still changing")
 
 
-def lose(made: Plane, *names: str) -> dict[str, Plain]:
+def lose(made: ClosedLoop, *names: str) -> dict[str, Plain]:
     """Take the nodes of clusters away; return them."""
     return {name: made.clusters[name].lose(f"{name}-0") for name in names}
 
 
-def bring_back(made: Plane, nodes: dict[str, Plain]) -> None:
+def bring_back(made: ClosedLoop, nodes: dict[str, Plain]) -> None:
     for name, labels in nodes.items():
         made.clusters[name].nodes[f"{name}-0"] = labels
 
@@ -137,8 +147,8 @@ def test_a_deployment_becomes_one_address() -> None:
     assert shares(made) == dict.fromkeys(NAMES, HALF)
     assert of_service(made)["status"]["address"] == f"http://198.51.100.9/{NAMESPACE}/chat"
     assert condition(of_service(made), "Ready") == "True"
-    for name in [name for name in made.store if name[0] in ("ModelEndpoint", "ModelDeployment")]:
-        assert condition(made.store[name], "Ready") == "True", name
+    for plain in (*made.of_kind("ModelEndpoint"), *made.of_kind("ModelDeployment")):
+        assert condition(plain, "Ready") == "True", plain["metadata"]["name"]
 
 
 def test_a_replica_that_fails_gives_its_share_away_and_gets_it_back() -> None:
@@ -195,20 +205,33 @@ def test_a_selection_that_does_not_arrive_changes_nothing() -> None:
     made = plane(elsewhere(priority=1))
     never_empty(made)
     before = route(made)
-    made.withheld = frozenset({"endpoints-0"})
+    made.plane.withheld = {"endpoints-0"}
     lose(made, "use1")
     never_empty(made)
     assert gateway.backends(route(made) or {}) == gateway.backends(before or {})
     assert reason(made, "EndpointsResolved") == "WaitingForEndpoints"
-    made.withheld = frozenset()
+    made.plane.withheld = ()
     never_empty(made)
     assert shares(made) == {"euw4": Fraction(1)}
 
 
+def point(made: ClosedLoop, url: str) -> None:
+    """Let the endpoint that is elsewhere lead to a URL."""
+    name = Name("ModelEndpoint", NAMESPACE, "elsewhere")
+    made.plane.patch(name, spec={**made.plane.objects[name]["spec"], "url": url})
+
+
+def weigh(made: ClosedLoop, weight: int) -> None:
+    """Give a weight to the group that is elsewhere."""
+    with made.editing("ModelService") as plain:
+        plain["spec"]["endpoints"][1]["weight"] = weight
+
+
+LAGS, QUEUES = ((0.0, 0.0), (0.0, 0.1), (0.0, 2.0)), ((0.0, 0.0), (0.0, 5.0))
 EVENTS = ("lose", "return", "cut", "join", "withhold", "deliver", "url", "weight")
 
 
-def happen(made: Plane, draw: random.Random, lost: dict[str, Plain]) -> str:
+def happen(made: ClosedLoop, draw: random.Random, lost: dict[str, Plain]) -> str:
     """Let something happen; return what."""
     what, name = draw.choice(EVENTS), draw.choice(NAMES)
     if what == "lose" and name not in lost:
@@ -218,37 +241,37 @@ def happen(made: Plane, draw: random.Random, lost: dict[str, Plain]) -> str:
     elif what in ("cut", "join"):
         made.clusters[name].reachable = what == "join"
     elif what in ("withhold", "deliver"):
-        made.withheld = frozenset({f"endpoints-{draw.randint(0, 1)}"}) if what == "withhold" else frozenset()
+        made.plane.withheld = {f"endpoints-{draw.randint(0, 1)}"} if what == "withhold" else ()
     elif what == "url":
         host = draw.choice(("models.example.com", "203.0.113.99", "vllm"))
-        made.store["ModelEndpoint", NAMESPACE, "elsewhere"]["spec"]["url"] = f"https://{host}/v1"
+        point(made, f"https://{host}/v1")
     elif what == "weight":
-        of_service(made)["spec"]["endpoints"][1]["weight"] = draw.choice((0, 1, 9))
+        weigh(made, draw.choice((0, 1, 9)))
     return what
 
 
 @pytest.mark.parametrize("priority", [0, 1])
 def test_whatever_happens_the_address_ends_at_what_serves(priority: int) -> None:
     for seed in seeds(quick=6, gate=200):
-        draw, lost, complaints = random.Random(seed), dict[str, Plain](), []
-        made = plane(elsewhere(priority=priority, weight=1))
-        made.version = draw.choice(VERSIONS)
+        draw, lost, happened = random.Random(seed), dict[str, Plain](), []
+        late = {"lag": draw.choice(LAGS), "queue": draw.choice(QUEUES)}
+        made = plane(elsewhere(priority=priority, weight=1), version=draw.choice(VERSIONS), **late)
         never_empty(made)
         for _ in range(10):
-            complaints.append(happen(made, draw, lost))
+            happened.append(happen(made, draw, lost))
             for _ in range(draw.randint(1, 3)):
                 made.round()
                 held = route(made)
-                assert held is not None, (seed, complaints)
-                assert gateway.backends(held), (seed, complaints)
+                assert held is not None, (seed, happened)
+                assert gateway.backends(held), (seed, happened)
         bring_back(made, lost)
-        made.withheld = frozenset()
-        made.store["ModelEndpoint", NAMESPACE, "elsewhere"]["spec"]["url"] = "https://models.example.com/v1"
-        of_service(made)["spec"]["endpoints"][1]["weight"] = 2
+        made.plane.withheld = ()
+        point(made, "https://models.example.com/v1")
+        weigh(made, 2)
         for name in NAMES:
             made.clusters[name].reachable = True
         never_empty(made)
         sixth = Fraction(1, 6)
         mixed = {"use1": sixth, "euw4": sixth, ELSEWHERE: Fraction(2, 3)}
-        assert shares(made) == (dict.fromkeys(NAMES, HALF) if priority else mixed), (seed, complaints)
-        assert condition(of_service(made), "Ready") == "True", (seed, complaints)
+        assert shares(made) == (dict.fromkeys(NAMES, HALF) if priority else mixed), (seed, happened)
+        assert condition(of_service(made), "Ready") == "True", (seed, happened)

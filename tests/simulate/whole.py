@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from function.api.replica import PREEMPTING_LABEL as PREEMPTING, SPARE_ANNOTATION as SPARE
 from tests.cluster.build import inference_class
 from tests.simulate import gateway
-from tests.simulate.chain import MEMBERSHIP, place_of, pods_of
-from tests.simulate.platforms import image_of, reported
+from tests.simulate.provider import Provider
 from tests.simulate.sights import CLASSES, SLOTS, Sights, listed, owner, rank, value_of
 from tests.simulate.swarm import HAPPENINGS, LOOK, TEAMS, Day, condition, image, is_paused, owned
-from tests.simulate.workers import WORKLOADS, Cluster, Refused, written
+from tests.simulate.workers import WORKLOADS, Cluster, image_of, place_of, written
 from tests.support import build
 from tests.support.crossplane import Name, name_of
 
@@ -42,7 +41,6 @@ SHARED = 150.0
 """Seconds in which two Objects may manage one object: the later replica has to see the earlier one."""
 TIDY = (0.0, 60.0, 240.0)
 """Seconds from a restore of etcd until somebody deletes what is left on the clusters."""
-MANAGED = ("Object", "ObservedObjectCollection")
 HPA = 5
 """Looks from one of an autoscaler to its next."""
 LWS = {"name": "lws-controller-manager", "namespace": "lws-system"}
@@ -92,8 +90,6 @@ class WholeDay(Day):
     """The clusters that Objects lead to, by their names in the fleet."""
     configs: dict[str, str] = field(default_factory=dict)
     """The cluster of each ClusterProviderConfig."""
-    doomed: set[Name] = field(default_factory=set)
-    """Objects that are deleted, and still held by the provider."""
     asleep: dict[str, int] = field(default_factory=dict)
     """Looks until the controllers of a cluster come back."""
     shared: dict[tuple[str, Place], float] = field(default_factory=dict)
@@ -102,8 +98,6 @@ class WholeDay(Day):
     """Workloads that a restore of etcd left, and that no Object managed since."""
     tidied: float = 0.0
     """When somebody deletes them by hand."""
-    writers: dict[tuple[str, Place], Name] = field(default_factory=dict)
-    """The Object that was applied last to an object of a cluster: replicas of two teams may have one name."""
     is_calm: bool = False
     """Whether everybody acts when it is their turn."""
     loads: dict[Name, float] = field(default_factory=dict)
@@ -126,7 +120,7 @@ class WholeDay(Day):
         self.guaranteed = few if self.ranked and teams.random() < 0.5 else {}
         self.roomy, self.caching = teams.random() < self.ROOMY, teams.random() < 0.3
         super().__post_init__()
-        self.plane.holds = lambda name: name in self.doomed
+        self.provider = Provider(self.plane, self._lead, self.pods, self.is_late[0])
         self.plane.write(inference_class("gpus"))
         self.plane.write(GATEWAY)
         if self.caching:
@@ -152,12 +146,10 @@ class WholeDay(Day):
         return (*HAPPENINGS, _autoscale, *more)
 
     def record(self, event: str, plain: Plain) -> None:
-        """Take note of provider configurations, and of Objects that the provider has to let go of."""
+        """Take note of provider configurations, and of what is said of replicas."""
         super().record(event, plain)
         if plain["kind"] == "ClusterProviderConfig":
             self.configs[plain["metadata"]["name"]] = plain["metadata"]["labels"]["crossplane.io/composite"]
-        if plain["kind"] in MANAGED and "deletionTimestamp" in plain["metadata"] and event == "MODIFIED":
-            self.doomed.add(name_of(plain))
         if plain["kind"] == "ModelReplica":
             for words in self.sights.hear(self, event, plain):
                 self.complain(words)
@@ -301,11 +293,7 @@ class WholeDay(Day):
             for name, plain in self.plane.objects.items()
             if name.kind == "ClusterProviderConfig"
         }
-        self.doomed = {
-            name
-            for name, plain in self.plane.objects.items()
-            if name.kind in MANAGED and "deletionTimestamp" in plain["metadata"]
-        }
+        self.provider.released.clear()
         there = {(where, place) for where, cluster in self.remote.items() for place in ours_on(cluster)}
         self.forgotten = there - self._managers(leaving=True).keys()
         self.tidied = self.plane.now + self.draw.choice(TIDY)
@@ -329,18 +317,14 @@ class WholeDay(Day):
 
     def look(self) -> None:
         """Let everybody act once, or not."""
-        for name in sorted(self.doomed):
-            self._withdraw(name)
-        for name, plain in [
-            item for kind in MANAGED for item in sorted(self.plane.objects.of_kind(kind).items())
-        ]:
-            if not self._late(self.is_late[0]):
-                self._carry(name, plain)
+        self.provider.act()
+        for words in self.provider.complaints:
+            self.complain(words)
         for where, cluster in sorted(self.remote.items()):
             sleeps = self.asleep[where] = max(0, self.asleep.get(where, 0) - 1)
             idle = {place for place in cluster.objects if sleeps or self._late(self.is_late[1])}
             cluster.tick(idle)
-        self._route()
+        gateway.report(self.plane)
         self._shared()
         self._tidy()
         self._autoscale()
@@ -354,65 +338,10 @@ class WholeDay(Day):
     def _late(self, chance: float) -> bool:
         return not self.is_calm and self.pods.random() < chance
 
-    def _cluster(self, plain: Plain) -> Cluster | None:
-        """Return the cluster that an Object leads to; None where it is gone."""
-        name = self.configs.get(plain["spec"]["providerConfigRef"]["name"], "")
+    def _lead(self, config: str) -> Cluster | None:
+        """Return the cluster that a ProviderConfig leads to; None where it is gone."""
+        name = self.configs.get(config, "")
         return self.remote.get(name) if name in self.fleet else None
-
-    def _withdraw(self, name: Name) -> None:
-        """Delete what a deleted Object manages, and let go of it."""
-        plain = self.plane.objects[name]
-        cluster = self._cluster(plain)
-        if cluster is not None and (not cluster.reachable or self._late(self.is_late[0])):
-            return
-        self.doomed.discard(name)
-        policies = plain["spec"].get("managementPolicies", ["*"])
-        if cluster is not None and name.kind == "Object" and ("*" in policies or "Delete" in policies):
-            cluster.delete(place_of(plain["spec"]["forProvider"]["manifest"]))
-
-    def _carry(self, name: Name, plain: Plain) -> None:
-        """Apply or observe, and report: what is reported may be lost after it took effect."""
-        cluster = self._cluster(plain)
-        if "deletionTimestamp" in plain["metadata"] or MEMBERSHIP in plain["metadata"].get("labels", {}):
-            return
-        if cluster is None or not cluster.reachable:
-            self._report(name, plain, None)
-        elif name.kind == "ObservedObjectCollection":
-            self._collect(name, plain, cluster)
-        else:
-            manifest, seen = plain["spec"]["forProvider"]["manifest"], None
-            if plain["spec"].get("managementPolicies") == ["Observe"]:
-                seen = cluster.objects.get(place_of(manifest))
-            else:
-                try:
-                    seen = cluster.apply(place_of(manifest), manifest)
-                    where = self.configs[plain["spec"]["providerConfigRef"]["name"]]
-                    self.writers[where, place_of(manifest)] = name
-                except Refused:
-                    seen = None
-            if not self._late(0.1):
-                self._report(name, plain, seen)
-
-    def _report(self, name: Name, plain: Plain, seen: Plain | None) -> None:
-        self.plane.patch(name, status=reported(plain, synced=seen is not None, held=seen))
-
-    def _collect(self, name: Name, plain: Plain, cluster: Cluster) -> None:
-        members = {name_of(member): member for member in pods_of(plain, cluster)}
-        for other, held in list(self.plane.objects.items()):
-            if held["metadata"].get("labels", {}).get(MEMBERSHIP) == name.name and other not in members:
-                self.plane.delete(other, by_hand=True)
-        for member in members.values():
-            self.plane.write(member)
-        self._report(name, plain, None)
-
-    def _route(self) -> None:
-        """Say of every route what a gateway says."""
-        kinds = ("HTTPRoute", "Service")
-        store = {tuple(name): {**plain} for kind in kinds for name, plain in self.standing(kind).items()}
-        gateway.report(store)
-        for name, plain in store.items():
-            if name[0] == "HTTPRoute":
-                self.plane.patch(Name(*name), status=plain["status"])
 
     def _managers(self, *, leaving: bool = False) -> dict[tuple[str, Place], list[str]]:
         """Return which Objects manage each object of a cluster, those that are deleted too if asked."""
@@ -453,11 +382,12 @@ class WholeDay(Day):
             self.remote[name].reachable = not self.remote[name].reachable
         else:
             self.asleep[name] = self.draw.choice((0, 10, 40))
+        self.provider.watches = self.pods.random() < 0.5
 
     def calm(self) -> None:
         """Let everybody act at once, too."""
         super().calm()
-        self.is_calm = True
+        self.is_calm = self.provider.quiet = True
         if self.caching:
             self.stage(self.fleet)
         self.asleep.clear()
@@ -474,12 +404,17 @@ class WholeDay(Day):
         places = []
         for child in composed:
             plain = self.plane.objects.get(child)
-            cluster = self._cluster(plain) if plain is not None and child.kind == "Object" else None
-            if plain is None or cluster is None or plain["spec"].get("managementPolicies") == ["Observe"]:
+            if (
+                plain is None
+                or child.kind != "Object"
+                or plain["spec"].get("managementPolicies") == ["Observe"]
+            ):
+                continue
+            config = plain["spec"]["providerConfigRef"]["name"]
+            if (cluster := self._lead(config)) is None:
                 continue
             place = place_of(plain["spec"]["forProvider"]["manifest"])
-            key = self.configs[plain["spec"]["providerConfigRef"]["name"]], place
-            is_ours = self.writers.get(key) == child or key in self.shared
+            is_ours = cluster.managers.get(place) == child or (self.configs[config], place) in self.shared
             places += (
                 [(cluster, place)] if is_ours and place[1] in WORKLOADS and place in cluster.objects else []
             )
@@ -566,7 +501,6 @@ class WholeDay(Day):
     def _misrouted(self) -> list[str]:
         """Return the addresses of models that do not lead to all endpoints there are."""
         complaints = []
-        store = {tuple(name): plain for name, plain in self.plane.objects.items()}
         endpoints = self.standing("ModelEndpoint")
         for wish in self.wishes:
             of = [
@@ -585,7 +519,7 @@ class WholeDay(Day):
                 for plain in routes
                 if plain["metadata"]["labels"]["crossplane.io/composite"] == wish.name
             ]
-            shares = gateway.shares(store, routes[0]) if routes and mine else {}
+            shares = gateway.shares(self.plane.objects, routes[0]) if routes and mine else {}
             if mine and (not shares or "" in shares):
                 complaints.append(
                     f"the route of {wish.name} leads to {sorted(shares)}, {len(mine)} endpoints stand"

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Hashable, Iterator
 
 Plain = dict[str, Any]
 Place = tuple[str, str, str, str]
@@ -53,7 +53,7 @@ class Pod:
     @property
     def ready(self) -> bool:
         """Whether it takes requests."""
-        broken = BROKEN in self.template["spec"]["containers"][0]["image"]
+        broken = BROKEN in image_of(self.template)
         return bool(self.node) and not broken and self.age >= (START if self.devices else 0)
 
 
@@ -72,6 +72,29 @@ class Cluster:
     """Seconds of the API server. Whatever happens in one tick happens in the same second."""
     revisions: dict[int, tuple[Plain, str]] = field(default_factory=dict)
     """Revisions of specs by their identities: what is stored never changes."""
+    managers: dict[Place, Hashable] = field(default_factory=dict)
+    """Who applied an object last: replicas of two teams may have one name."""
+    owners: dict[Place, Place] = field(default_factory=dict)
+    """What goes with another object, once that is deleted."""
+
+    def get(self, place: Place) -> Plain | None:
+        """Return an object as it is, a pod too; None where there is none."""
+        if place[1] != "Pod":
+            return self.objects.get(place)
+        pod = next((pod for pod in self.pods if (pod.workload[2], pod.name) == place[2:]), None)
+        if pod is None:
+            return None
+        row = {"type": "PodScheduled", "status": str(bool(pod.node)), "message": pod.why}
+        metadata = {"name": pod.name, "namespace": pod.workload[2]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"conditions": [row]}}
+
+    def select(self, kind: str, namespace: str, labels: Plain) -> list[Place]:
+        """Return the pods of the workload that labels name."""
+        return [
+            ("", kind, namespace, pod.name)
+            for pod in self.pods
+            if kind == "Pod" and pod.workload[2] == namespace and pod.workload[3] in labels.values()
+        ]
 
     def apply(self, place: Place, manifest: Plain) -> Plain:
         """Create or update an object. Raises Refused. What is stored never changes: parts are shared."""
@@ -97,9 +120,12 @@ class Cluster:
         return made
 
     def delete(self, place: Place) -> None:
-        """Delete an object and the pods of a workload."""
+        """Delete an object, what goes with it, and the pods of a workload."""
         self.objects.pop(place, None)
         self.pods = [pod for pod in self.pods if pod.workload != place]
+        for owned in [other for other, owner in self.owners.items() if owner == place]:
+            del self.owners[owned]
+            self.delete(owned)
 
     def lose(self, node: str) -> Plain:
         """Take a node away with its pods; return it, to be put back."""
@@ -252,6 +278,24 @@ class Cluster:
         status |= {"replicas": len(copies), "updatedReplicas": updated, "conditions": conditions}
         if made.get("status") != status:
             self.objects[place] = self._wrote({**made, "status": status}, status=True)
+
+
+def place_of(manifest: Plain) -> Place:
+    """Return where a cluster has the object of a manifest."""
+    group = manifest["apiVersion"].rpartition("/")[0]
+    metadata = manifest["metadata"]
+    return group, manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def condition(plain: Plain, kind: str) -> str | None:
+    """Return the status of a condition."""
+    listed = plain.get("status", {}).get("conditions", [])
+    return next((row["status"] for row in listed if row["type"] == kind), None)
+
+
+def image_of(template: Plain) -> str:
+    """Return the image of a pod template."""
+    return str(template["spec"]["containers"][0]["image"])
 
 
 def _secrets(spec: Plain) -> Iterator[str]:
