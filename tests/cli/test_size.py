@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from function.catalogue import entry
+from function.cli.bad_input import BadInput
 from function.cli.sizing import models
 from function.cli.sizing.memory import GIB, SUPPORTED_KINDS, Load, Split, need, read_config, weights_total
 from hack.sizing_table import PAGE, refreshed
@@ -89,6 +90,52 @@ def test_a_gpu_holds_at_least_one_head_and_a_whole_latent_cache() -> None:
     assert need(few, load, Split(8, 1)).cache == need(few, load, Split(2, 1)).cache
     latent = _model("deepseek-v3")
     assert need(latent, load, Split(8, 1)).cache == need(latent, load, Split(1, 1)).cache
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dtype", "reason"),
+    [
+        ({"quant_method": "awq", "bits": 4}, "int4", "AWQ says it"),
+        ({"quant_method": "gptq", "bits": 8}, "int8", "GPTQ says it"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", "a switch"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8", "the other switch"),
+        ({"quant_method": "fp8"}, "fp8", "the method says it"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8", "Llama-3.1-405B-Instruct-FP8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8", "checkpoints of NVIDIA"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "int4", "four bits and scales"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 8}}}},
+            "int8",
+            "one group of eight bits",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"num_bits": 4}}, "b": {"weights": {"num_bits": 8}}},
+            },
+            "int8",
+            "of two groups the one of more bits: too much memory is no mistake, too little is",
+        ),
+    ],
+)
+def test_quantised_weights_have_the_bits_that_their_config_states(
+    quantization: dict[str, Any], dtype: str, reason: str
+) -> None:
+    config = _config("llama-3.1-8b") | {"quantization_config": quantization}
+    assert read_config(config, "x").dtype == dtype, reason
+
+
+def test_quantised_weights_of_unstated_bits_are_refused() -> None:
+    """Whatever is guessed, half of the memory or more may be missing."""
+    with pytest.raises(BadInput, match="bits: expected 8 or fewer, as 'quark' does not say it, found none"):
+        read_config(_config("llama-3.1-8b") | {"quantization_config": {"quant_method": "quark"}}, "x")
+
+
+def test_an_encoder_that_is_not_counted_is_named(tmp_path: Path) -> None:
+    config = {"text_config": _config("llama-3.1-8b"), "vision_config": {"hidden_size": 1280}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    ran = run("size", tmp_path)
+    assert "not counted: vision_config" in ran.out, "a folder stands for the config.json in it"
 
 
 def test_the_heaviest_stage_counts() -> None:
@@ -338,6 +385,7 @@ def test_a_manifest_says_what_is_estimated_and_how_near_it_comes() -> None:
             'no model "llama-3.1-80b", and no such file; did you mean llama-3.1-8b or ',
             "a typo",
         ),
+        (["acme/chat-7b"], "of any other, give its config.json", "a repository that is not listed"),
         ([], "name a model", "nothing was named"),
         (
             ["llama-3.1-405b", "--manifest", "--gpu-memory", "8"],

@@ -259,7 +259,11 @@ def test_replicas_of_deployments_that_are_not_given_are_named(tmp_path: Path) ->
         (["--add-nodes", "east/h100=-9"], "has only 2 nodes to take away", "nodes cannot go below none"),
         (["--replicas", "ml-team/chta=1"], "did you mean ml-team/chat", "an unknown deployment"),
         (["--replicas", "ml-team/chat=999"], "spec.replicas", "the API allows at most 200"),
-        (["--taint", "east=k:Never"], "expected CLUSTER=KEY[=VALUE]:EFFECT", "an unknown effect"),
+        (
+            ["--taint", "east=k:Never"],
+            ":NoSchedule|NoExecute[-]",
+            "an unknown effect",
+        ),
         (["--taint", "east=k:NoExecute-"], "has no taint k:NoExecute", "a taint that is not there"),
         (["--apply", "/nowhere.yaml"], "/nowhere.yaml: no such file", "a file that is not there"),
     ],

@@ -118,6 +118,8 @@ def _heading(out: Screen, sized: models.SizedModel, load: Load, answer: Sized) -
         out.print(
             f"The formulas are not known to describe model_type {escape(model.kind)!r}.", style="yellow"
         )
+    if model.encoders:
+        out.print(f"The encoder beside the language model is not counted: {', '.join(model.encoders)}.")
     if model.context and load.context > model.context:
         out.print(f"The model was made for at most {model.context} tokens.", style="yellow")
 

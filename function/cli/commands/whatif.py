@@ -73,8 +73,8 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--taint",
         {
-            "type": _Pattern("CLUSTER=KEY[=VALUE]:EFFECT", _TAINT),
-            "help": "Taint a cluster, NoSchedule or NoExecute; a '-' at the end takes the taint off.",
+            "type": _Pattern("CLUSTER=KEY[=VALUE]:NoSchedule|NoExecute[-]", _TAINT),
+            "help": "Taint a cluster; a '-' at the end takes the taint off.",
         },
     ),
     (
@@ -200,7 +200,7 @@ def _summary(out: Screen, answer: WhatIf) -> None:
     passes = f"{rounds} {'pass' if rounds == 1 else 'passes'}"
     settles = f"settles in {passes}" if answer.after.settled else f"does not settle in {passes}"
     out.print(
-        f"{counted(was, 'replica')} placed → {now}; {moved} move; {worse} "
+        f"{counted(was, 'replica')} placed → {now}; {moved} {'moves' if moved == 1 else 'move'}; {worse} "
         f"{'deployment is' if worse == 1 else 'deployments are'} worse off; {settles}{_price(differences)}."
     )
 

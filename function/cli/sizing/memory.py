@@ -106,6 +106,8 @@ class Architecture:
     experts: Experts | None = None
     windows: tuple[int, ...] = ()
     """Tokens that each layer looks back at, 0 for all of them; empty when every layer looks at all."""
+    encoders: tuple[str, ...] = ()
+    """Fields of the config that describe encoders of a multimodal model, which are not counted."""
 
     @property
     def embedding(self) -> int:
@@ -245,16 +247,46 @@ def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
 
 
 def _dtype(read: _Reader) -> str:
-    """The type of the weights: that of the quantization, else that of the tensors, else bf16."""
+    """The type of the weights: that of the quantization, else that of the tensors, else bf16.
+
+    Raises:
+        BadInput: where weights are quantised, and to how many bits is not said: half of them is no estimate.
+    """
     stated = read.plain.get("quantization_config")
     quantization: dict[str, Any] = stated if isinstance(stated, dict) else {}
-    method, bits = quantization.get("quant_method"), quantization.get("bits")
-    if isinstance(method, str):
-        if method == "mxfp4":
-            return "mxfp4"
-        return "fp8" if method == "fp8" else "int8" if bits == 8 else "int4"  # noqa: PLR2004
-    name = read.text("torch_dtype") or read.text("dtype")
-    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
+    method = quantization.get("quant_method")
+    if not isinstance(method, str):
+        name = read.text("torch_dtype") or read.text("dtype")
+        return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
+    if method == "mxfp4":
+        return "mxfp4"
+    words = f"{method} {quantization.get('quant_algo')}".lower()
+    bits = _bits(quantization)
+    if "fp8" in words:
+        return "fp8"
+    if "fp4" in words or (bits and bits <= 4):  # noqa: PLR2004
+        return "int4"
+    if bits is None or bits > 8:  # noqa: PLR2004
+        where = f"{read.file}: quantization_config.bits"
+        raise BadInput(f"{where}: expected 8 or fewer, as {method!r} does not say it, found {bits or 'none'}")
+    return "int8"
+
+
+def _bits(quantization: dict[str, Any]) -> int | None:
+    """The bits of a quantised weight, of several groups the most; None where nothing says it.
+
+    GPTQ and AWQ state it, bitsandbytes has a switch for each, compressed-tensors says it of every group.
+    """
+    groups = quantization.get("config_groups")
+    weights = [
+        group["weights"]
+        for group in (groups.values() if isinstance(groups, dict) else ())
+        if isinstance(group, dict) and isinstance(group.get("weights"), dict)
+    ]
+    switches = {8: "load_in_8bit", 4: "load_in_4bit"}
+    stated = (quantization.get("bits"), *(weight.get("num_bits") for weight in weights))
+    switched = (bits for bits, switch in switches.items() if quantization.get(switch) is True)
+    return max((bits for bits in (*stated, *switched) if type(bits) is int), default=None)
 
 
 def read_config(plain: object, file: str) -> Architecture:
@@ -265,6 +297,7 @@ def read_config(plain: object, file: str) -> Architecture:
     """
     if not isinstance(plain, dict):
         raise BadInput(f"{file}: expected an object")
+    encoders = tuple(name for name in ("vision_config", "audio_config") if isinstance(plain.get(name), dict))
     inner = plain.get("text_config")
     if isinstance(inner, dict):  # A multimodal model: the language model decides.
         plain = {**plain, **inner}
@@ -289,6 +322,7 @@ def read_config(plain: object, file: str) -> Architecture:
         latent=_latent(read),
         experts=_experts(read, width),
         windows=_windows(read, layers),
+        encoders=encoders,
     )
 
 

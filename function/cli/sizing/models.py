@@ -109,7 +109,7 @@ class ModelNames:
 
 
 def model(given: str) -> SizedModel:
-    """A model by its name, its repository, or the path of its `config.json`. Raises BadInput.
+    """A model by its name, its repository, or the path of its `config.json` or its folder. Raises BadInput.
 
     A repository means its own weights and no others: one that is not listed is refused with the nearest.
     Upper and lower case are one in a repository's name. In a name of the list they are not: `Qwen2.5-72B` is
@@ -126,8 +126,9 @@ def model(given: str) -> SizedModel:
     if not path.exists() and path.suffix != ".json":
         last = [repository.rpartition("/")[2] for repository in repositories]
         near = closest(given, repositories if "/" in given else [*last, *table()])
-        raise BadInput(f'no model "{given}", and no such file; {near} (--list has all)')
-    return _from_file(path)
+        text = f'no model "{given}", and no such file; {near} (--list has all)'
+        raise BadInput(f"{text}; of any other, give its config.json" if "/" in given else text)
+    return _from_file(path / "config.json" if path.is_dir() else path)
 
 
 def _from_file(path: Path) -> SizedModel:
