@@ -82,7 +82,9 @@ def read(file: Path) -> dict[str, Any]:
 
         content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
     else:
-        content = _merged(loads(text))
+        content = loads(text)
+        if "<<:" in text:
+            content = _merged(content)
     return content
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -160,6 +161,39 @@ def test_a_whole_number_is_one_of_64_bits(value: float, refused: str, reason: st
     said = "".join(_findings(cluster))
     assert refused in said, reason
     assert bool(said) == bool(refused), reason
+
+
+def _rules(schema: structural.Schema) -> Iterator[structural.Rule]:
+    yield from schema.rules
+    for below in (*schema.properties.values(), schema.items, schema.values):
+        yield from _rules(below) if below is not None else ()
+
+
+def test_a_rule_that_holds_at_a_glance_is_true_where_it_is_evaluated() -> None:
+    """A field that is not set decides most rules; a rule in which it does not is evaluated."""
+    schemas = [kinds.schema_of(kind.kind, kind.versions[-1]) for kind in kinds.shipped().values()]
+    rules = {rule.source for schema in schemas for rule in _rules(schema)}
+    at_a_glance = 0
+    for rule in rules:
+        for value in ({}, dict.fromkeys(re.findall(r"self\.(\w+)", rule))):
+            if structural.holds_unset(rule, value) and "oldSelf" not in rule:
+                assert structural.outcome(rule, value).matched, rule
+                at_a_glance += 1
+    assert at_a_glance > len(rules) / 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "reason"),
+    [
+        ("!has(self.a) || self.b > 1", {"a": 1}, "the field is set"),
+        ("!has(self.a) || self.b ? self.c : true", {}, "the field is only a part of the condition"),
+        ("!has(self.a.b) || self.c", {}, "the field stands further down"),
+        ("!has(self.a) && self.b", {}, "both have to hold"),
+        ("!has(self.a) || self.b", [], "a list has no fields"),
+    ],
+)
+def test_a_rule_that_may_not_hold_is_evaluated(rule: str, value: object, reason: str) -> None:
+    assert not structural.holds_unset(rule, value), reason
 
 
 def test_a_schema_and_its_rules_are_compiled_once_however_many_objects(tmp_path: Path) -> None:
