@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import partial
 from operator import attrgetter, eq, le, lt
@@ -31,19 +31,19 @@ def frozen(kind: type[Any] | None = None, *, slots: bool = True, eq: bool = True
 
     `dataclass(frozen=True)` writes and compiles eight methods for a class, which took a fifth of the time of
     a small command, and every instance sets each field through `object.__setattr__`. Only `__init__` is
-    written here, and it sets fields directly. A class that remembers what it derives needs `slots=False`.
-    With `order`, values are ordered by their fields, too.
+    compiled here (`_initialiser`), and it sets fields directly. A class that remembers what it derives needs
+    `slots=False`. With `order`, values are ordered by their fields, too.
     """
     if kind is None:
         return partial(frozen, slots=slots, eq=eq, order=order)
-    made = dataclass(slots=slots, eq=False, repr=False)(kind)
+    made = dataclass(slots=slots, eq=False, repr=False, init=False)(kind)
     values = attrgetter(*(item.name for item in fields(made) if item.compare))
 
     def shown(self: Any) -> str:
         stated = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
         return f"{self.__class__.__qualname__}({', '.join(stated)})"
 
-    methods: dict[str, Any] = {"__repr__": shown}
+    methods: dict[str, Any] = {"__init__": _initialiser(made), "__repr__": shown}
     if eq:
         methods["__eq__"] = lambda self, other: (
             values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
@@ -58,6 +58,38 @@ def frozen(kind: type[Any] | None = None, *, slots: bool = True, eq: bool = True
         if name not in kind.__dict__:
             setattr(made, name, method)
     return made
+
+
+def _initialiser(made: Any) -> Callable[..., None]:
+    """Return the `__init__` of a dataclass: it is written and compiled when the first object is made.
+
+    A small command makes objects of half of the classes that it imports, and to compile takes the time.
+    """
+
+    def first(self: Any, *given: Any, **named: Any) -> None:
+        scope: dict[str, Any] = {"MISSING": MISSING}
+        parameters, lines = ["self"], ["pass"]
+        for item in fields(made):
+            name, default = item.name, f"_{item.name}"
+            anew = item.default_factory is not MISSING
+            scope[default] = item.default_factory if anew else item.default
+            value = f"{default}()" if anew else default
+            if item.init and scope[default] is MISSING:
+                parameters.append(name)
+                value = name
+            elif item.init:
+                parameters.append(f"{name}={'MISSING' if anew else default}")
+                value = f"{value} if {name} is MISSING else {name}" if anew else name
+            if value == name or scope[default] is not MISSING:
+                lines.append(f"self.{name} = {value}")
+        if hasattr(made, "__post_init__"):
+            lines.append("self.__post_init__()")
+        exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), scope)  # noqa: S102 - of names
+        made.__init__ = scope["__init__"]
+        made.__init__.__qualname__ = f"{made.__qualname__}.__init__"
+        made.__init__(self, *given, **named)
+
+    return first
 
 
 # One Kubernetes object, read without knowing how it is encoded: protobuf bytes or YAML. A door hands every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,6 +57,42 @@ def test_a_class_of_one_field_and_one_that_inherits_it_are_compared_as_well() ->
     assert copy(NameTaken("a")) == NameTaken("a")
 
 
+def _derived(by: Any) -> Any:
+    class Held:
+        name: str
+        length: int = field(init=False)
+        labels: list[str] = field(init=False, default_factory=list)
+        kind: str = field(init=False, default="held")
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "length", len(self.name))
+
+    return by(Held)
+
+
+def test_fields_that_nobody_gives_are_made_as_those_of_python_are() -> None:
+    ours, pythons = _derived(frozen), _derived(dataclass(frozen=True, slots=True))
+    assert repr(ours("abc")) == repr(pythons("abc"))
+    assert ours("abc").labels is not ours("abc").labels
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [((), {}), (("a", 1, "", "", (), 2), {}), (("a",), {"name": "b"}), (("a",), {"other": 1})],
+)
+def test_a_wrong_call_is_refused_in_the_words_of_python(
+    given: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """The first call of a class and those after it are refused alike."""
+    ours = _made(frozen)
+    refusals = []
+    for kind in (ours, ours, PYTHONS):
+        with pytest.raises(TypeError) as refused:
+            kind(*given, **named)
+        refusals.append(str(refused.value).partition("()")[2])
+    assert len({*refusals}) == 1
+
+
 def test_a_class_keeps_the_methods_it_has() -> None:
     class Held:
         name: str
@@ -64,6 +101,16 @@ def test_a_class_keeps_the_methods_it_has() -> None:
             return 7
 
     assert hash(frozen(Held)("a")) == 7
+
+
+def test_a_class_is_compiled_once_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    write = builtins.exec
+    monkeypatch.setattr(builtins, "exec", lambda text, *scopes: (compiled.append(text), write(text, *scopes)))
+    kind = _made(frozen)
+    assert compiled == []
+    assert kind("a") == kind("a") != kind("b")
+    assert len(compiled) == 1
 
 
 @frozen(slots=False, eq=False)
