@@ -9,11 +9,9 @@ The source, the rank and the base of an adapter are immutable. An engine that ha
 not load other weights under it, so other weights are another ModelAdapter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -73,7 +71,7 @@ class Base(Model):
     match_labels: dict[str, str] = {}
 
     @model_validator(mode="after")
-    def _one_of(self) -> Base:
+    def _one_of(self) -> Self:
         """Refuse both and neither: with both, which replicas are meant would depend on who reads it."""
         if bool(self.deployment_name) == bool(self.match_labels):
             raise ValueError("expected either deploymentName or matchLabels")
@@ -97,7 +95,7 @@ class ModelAdapter(Named):
     spec: _Spec
 
     @model_validator(mode="after")
-    def _labelled(self) -> ModelAdapter:
+    def _labelled(self) -> Self:
         """Refuse a name that no label can hold: placements are listed by it."""
         if not DNS_LABEL.fullmatch(self.name):
             raise ValueError(

@@ -5,8 +5,6 @@ takes none. Its phases, one for each cluster, do so only where `placement.cache`
 Both are read here; what follows from them is in `scheduler.filters` and `scheduler.scores`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cached_property
 from typing import Any, NamedTuple

@@ -10,12 +10,10 @@ equal device lists are one object (`api.devices`), and `canonical` tells by one 
 cluster decide the same. `SHAPE` names the fields that are read: a reader of bytes decodes no others.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -119,7 +117,7 @@ class Pool:
         """A key of the pool's devices: pools with equal keys have equal devices."""
         return (self.shared, self.cel_version)
 
-    def shares_fabric(self, other: Pool) -> bool:
+    def shares_fabric(self, other: Self) -> bool:
         """Tell whether both are proven to be on one fabric: an equal id, or an equal attribute."""
         pairs = zip(self.fabrics, other.fabrics, strict=True)
         return any(mine and mine == theirs for mine, theirs in pairs)
@@ -251,7 +249,7 @@ class InferenceCluster(model.Named):
     status: ClusterStatus | None = None
 
     @model_validator(mode="after")
-    def _pool_names(self) -> InferenceCluster:
+    def _pool_names(self) -> Self:
         """Refuse a name that is published twice: what is charged there would be anybody's."""
         names = [pool.name for pool in self.published]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -422,7 +420,7 @@ class InferenceCluster(model.Named):
             if isinstance(pool.devices, DeviceList):
                 yield pool.devices.shared
 
-    def decides_like(self, other: InferenceCluster) -> bool:
+    def decides_like(self, other: Self) -> bool:
         """Tell whether scheduling reads the same of both, times aside: only evacuation reads these."""
         return (
             self.metadata == other.metadata

@@ -6,8 +6,6 @@ A fault in a field that a reader does not need costs that reader nothing. The sc
 `api.cluster`.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Annotated, Any, Literal
 

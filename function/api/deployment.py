@@ -10,11 +10,9 @@ compile is no fault of the object: the deployment is read, and a condition names
 engines, with the path of each field for messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -91,7 +89,7 @@ class LabelRequirement(Model):
     values: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _values_fit(self) -> LabelRequirement:
+    def _values_fit(self) -> Self:
         """Refuse values where the operator takes none, and none where it needs some (Kubernetes)."""
         listed = self.operator in ("In", "NotIn")
         if listed and not self.values:
@@ -118,42 +116,6 @@ class ClusterSelector(Model):
     def expressions(self) -> tuple[ClusterExpression, ...]:
         """The texts in `cel`, with their programs."""
         return tuple(ClusterExpression(cel=source) for source in self.cel)
-
-
-# Walk over what a deployment asks for: every member, and every way to satisfy each of its device requests.
-#
-# Each comes with the path of its field, in the order in which it is written: the primary engines, then
-# those of the alternatives.
-
-
-class MemberReference(NamedTuple):
-    """One member of one engine, and where it is written."""
-
-    path: str
-    shape: ReplicaShape
-    engine: Engine
-    member: Member
-
-
-class RequestReference(NamedTuple):
-    """One way to satisfy one device request, and where it is written."""
-
-    path: str
-    of: MemberReference
-    request: DeviceRequest
-    rank: int
-    """Its place in a prioritized list; 0 where there is only one way."""
-    sub: SubRequest
-
-
-def requests_of(members: Iterable[MemberReference]) -> Iterator[RequestReference]:
-    """Every way to satisfy every device request of members."""
-    for reference in members:
-        for number, request in enumerate(reference.member.requests):
-            path = f"{reference.path}.nodeSelector.devices[{number}]"
-            for rank, sub in enumerate(request.ranked):
-                where = f"{path}.firstAvailable[{rank}]" if request.first_available else path
-                yield RequestReference(where, reference, request, rank, sub)
 
 
 MAX_TOLERATIONS = 16
@@ -184,7 +146,7 @@ class DeviceRequest(SubRequest):
     first_available: tuple[SubRequest, ...] = ()
 
     @model_validator(mode="after")
-    def _of_one_way(self) -> DeviceRequest:
+    def _of_one_way(self) -> Self:
         """Refuse on the request itself what every way of `firstAvailable` states for itself."""
         if self.first_available and self.claim_selectors:
             raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
@@ -213,7 +175,7 @@ class NodeSelector(Keyed):
     constraints: tuple[MatchConstraint, ...] = ()
 
     @model_validator(mode="after")
-    def _unique(self) -> NodeSelector:
+    def _unique(self) -> Self:
         """Refuse a request name twice: constraints and the claim refer to requests by name."""
         refuse_twice("devices", [request.name for request in self.devices])
         return self
@@ -261,7 +223,7 @@ class Engine(Model):
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _roles(self) -> Engine:
+    def _roles(self) -> Self:
         """Refuse a role twice: a member is told from the others by its role."""
         roles = [member.role for member in self.members]
         if len(set(roles)) < len(roles):
@@ -279,6 +241,42 @@ class ReplicaShape(Model):
     def spreads(self) -> bool:
         """Tell whether some engine may stand on several pools of one fabric."""
         return any(engine.pool_policy == "SameFabric" for engine in self.engines)
+
+
+# Walk over what a deployment asks for: every member, and every way to satisfy each of its device requests.
+#
+# Each comes with the path of its field, in the order in which it is written: the primary engines, then
+# those of the alternatives.
+
+
+class MemberReference(NamedTuple):
+    """One member of one engine, and where it is written."""
+
+    path: str
+    shape: ReplicaShape
+    engine: Engine
+    member: Member
+
+
+class RequestReference(NamedTuple):
+    """One way to satisfy one device request, and where it is written."""
+
+    path: str
+    of: MemberReference
+    request: DeviceRequest
+    rank: int
+    """Its place in a prioritized list; 0 where there is only one way."""
+    sub: SubRequest
+
+
+def requests_of(members: Iterable[MemberReference]) -> Iterator[RequestReference]:
+    """Every way to satisfy every device request of members."""
+    for reference in members:
+        for number, request in enumerate(reference.member.requests):
+            path = f"{reference.path}.nodeSelector.devices[{number}]"
+            for rank, sub in enumerate(request.ranked):
+                where = f"{path}.firstAvailable[{rank}]" if request.first_available else path
+                yield RequestReference(where, reference, request, rank, sub)
 
 
 # spec.placement: policy for the set of replicas. Changing it never changes a replica.
@@ -310,7 +308,7 @@ class Preference(Model):
         return ClusterExpression(cel=self.cel)
 
     @model_validator(mode="after")
-    def _something(self) -> Preference:
+    def _something(self) -> Self:
         """Refuse a preference that matches every cluster: its weight would decide nothing."""
         if not self.match_labels and not self.cel and self.max_cents_per_hour is None:
             raise ValueError("a preference needs matchLabels, cel or maxCentsPerHour")
@@ -372,7 +370,7 @@ class PlacementPolicy(Model):
             raise ValueError("maxUnavailable 0 needs disruption.maxSurge of at least 1")
         return value
 
-    def over(self, defaults: PlacementPolicy) -> PlacementPolicy:
+    def over(self, defaults: Self) -> Self:
         """Fill what this policy leaves out from the defaults."""
         return defaults.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
@@ -389,7 +387,7 @@ class Alternative(Model):
     engines: Annotated[tuple[Engine, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _unique(self) -> Alternative:
+    def _unique(self) -> Self:
         """Refuse an engine name twice: stamped engines are found by name."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         return self
@@ -412,7 +410,7 @@ class ReplicaSpec(Model):
     alternatives: tuple[Alternative, ...] = ()
 
     @model_validator(mode="after")
-    def _unique(self) -> ReplicaSpec:
+    def _unique(self) -> Self:
         """Refuse a name twice: a replica notes which alternative it was placed as."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         refuse_twice("alternatives", [alternative.name for alternative in self.alternatives])
@@ -492,10 +490,10 @@ class ModelDeployment(MemoHolder):
 
     @cached_property
     def shapes(self) -> tuple[ReplicaShape, ...]:
-        """The shapes a replica may take, best first."""
-        primary = ReplicaShape(name="", engines=self.template.engines)
+        """The shapes a replica may take, best first. Their parts were checked as those of the deployment."""
+        primary = ReplicaShape.model_construct(name="", engines=self.template.engines)
         others = (
-            ReplicaShape(name=alternative.name, engines=alternative.engines)
+            ReplicaShape.model_construct(name=alternative.name, engines=alternative.engines)
             for alternative in self.template.alternatives
         )
         return (primary, *others)

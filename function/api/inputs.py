@@ -8,11 +8,9 @@ An input that cannot be read is reported by the condition of each handler (`inva
 are kept as they are observed. package/input/ has the schemas, docs/api.md the meaning of each field.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -117,7 +115,7 @@ class QuotaAmounts(StepInput):
     cents_per_hour: Amount | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> QuotaAmounts:
+    def _something(self) -> Self:
         """Refuse a quota that bounds nothing: an empty one is a slip, not a wish."""
         if not self.model_fields_set:
             raise ValueError("expected nodes, devices, replicas or centsPerHour")
@@ -138,7 +136,7 @@ class Quota(StepInput):
     """How much of it others give back; what is held beyond that is borrowed."""
 
     @model_validator(mode="after")
-    def _limits(self) -> Quota:
+    def _limits(self) -> Self:
         """Refuse a guarantee above the limit: it could never be met."""
         if self.at_most is None and self.guaranteed is None:
             raise ValueError("expected atMost or guaranteed")
@@ -198,7 +196,7 @@ class SchedulerConfig(StepInput):
     quotas: Annotated[tuple[Quota, ...], BeforeValidator(_not_too_long)] = ()
 
     @model_validator(mode="after")
-    def _order_needs_replicas(self) -> SchedulerConfig:
+    def _order_needs_replicas(self) -> Self:
         """Refuse a global order from sums: it places peers, and needs their replicas."""
         if self.capacity == "Published" and self.coordination == "GlobalOrder":
             raise ValueError(
@@ -208,7 +206,7 @@ class SchedulerConfig(StepInput):
         return self
 
     @model_validator(mode="after")
-    def _unique(self) -> SchedulerConfig:
+    def _unique(self) -> Self:
         """Refuse names twice, and quotas where no replica of others is read to count them."""
         refuse_twice("priorityClasses", [priority_class.name for priority_class in self.priority_classes])
         refuse_twice("quotas", [quota.name for quota in self.quotas])
@@ -219,7 +217,7 @@ class SchedulerConfig(StepInput):
         return self
 
     @model_validator(mode="after")
-    def _preemption_yields(self) -> SchedulerConfig:
+    def _preemption_yields(self) -> Self:
         """Refuse preemption where nothing would give way.
 
         A victim leaves because its pool is overcommitted, which only `overcommit: Yield` answers.
@@ -358,7 +356,7 @@ class ClusterConfig(StepInput):
     ttl: TtlConfig = TtlConfig.model_construct()
 
     @model_validator(mode="after")
-    def _published(self) -> ClusterConfig:
+    def _published(self) -> Self:
         """Refuse fields that would be published nowhere, naming what each needs."""
         if self.accounting is not None and self.publish != "Attributes":
             raise ValueError("accounting: published only with publish: Attributes")

@@ -8,10 +8,8 @@ Taints of devices gate new placements only, whatever their effect: the claim's a
 cluster takes no such device. What runs has its devices; evicting it for NoExecute is that cluster's business.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -46,7 +44,7 @@ class Toleration(Model):
     effect: Effect | None = None
 
     @model_validator(mode="after")
-    def _whole_rule(self) -> Toleration:
+    def _whole_rule(self) -> Self:
         """Refuse what the API server refuses of a toleration."""
         if self.operator == "Equal" and not self.key:
             raise ValueError("operator Equal needs a key")

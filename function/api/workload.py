@@ -4,8 +4,6 @@ The scheduler reads a replica leniently and charges for what it can read (`api.r
 of it must understand all of it: what cannot be read is a fault that names the field, and nothing is composed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -13,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from posixpath import normpath
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -82,7 +80,7 @@ class PodMetadata(Model):
         )
 
     @property
-    def unreserved(self) -> PodMetadata:
+    def unreserved(self) -> "PodMetadata":
         """The metadata without them."""
         labels, annotations = (
             {key: pairs[key] for key in pairs if not key.startswith(RESERVED_PREFIXES)}
@@ -149,7 +147,7 @@ class Mount(Model):
     read_only: Flag = False
 
     @model_validator(mode="after")
-    def _free(self) -> Mount:
+    def _free(self) -> Self:
         """Refuse a path that is relative, or where pods have a mount already."""
         if not self.mount_path.startswith("/"):
             raise ValueError("mountPath: expected an absolute path")
@@ -192,7 +190,7 @@ class Container(Model):
     """Verbatim: a value may come from a Secret, which is nobody's business here."""
 
     @model_validator(mode="after")
-    def _named_once(self) -> Container:
+    def _named_once(self) -> Self:
         """Refuse a variable without a name, or twice: a server-side apply is refused for it."""
         names = [variable.get("name") for variable in self.env]
         if not all(isinstance(name, str) and name for name in names):
@@ -245,7 +243,7 @@ class PodSpec(Model):
     image_pull_secrets: tuple[LocalReference, ...] = ()
 
     @model_validator(mode="after")
-    def _mounted(self) -> PodSpec:
+    def _mounted(self) -> Self:
         """Refuse a mount without a volume, and two mounts at one place, as the API server would."""
         names = [str(volume["name"]) for volume in self.volumes]
         refuse_twice("volumes", names)
@@ -290,7 +288,7 @@ class WorkloadMember(Model):
     template: PodTemplate
 
     @property
-    def unreserved(self) -> WorkloadMember:
+    def unreserved(self) -> Self:
         """The member without labels and annotations that a user cannot set."""
         if not self.template.metadata.reserved:
             return self
@@ -308,7 +306,7 @@ class WorkloadEngine(Model):
     members: tuple[WorkloadMember, ...]
 
     @model_validator(mode="after")
-    def _shape(self) -> WorkloadEngine:
+    def _shape(self) -> Self:
         """Refuse what no workload can run: a Leader without Workers, or Workers alone."""
         if tuple(sorted(member.role for member in self.members)) not in _ENGINE_SHAPES:
             raise ValueError("members: expected one Standalone, or a Leader and a Worker")
@@ -353,7 +351,7 @@ class WorkloadSpec(Model):
     engines: Annotated[tuple[WorkloadEngine, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _unique(self) -> WorkloadSpec:
+    def _unique(self) -> Self:
         """Refuse a name twice: names and keys of workloads are made of it."""
         refuse_twice("engines", [engine.name for engine in self.engines])
         return self

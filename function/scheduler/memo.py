@@ -336,6 +336,8 @@ T = TypeVar("T")
 _MEMBERS: Any = {"__all__": {"members": {"__all__": {"template"}}}}
 TEMPLATES: Any = {"engines": _MEMBERS, "alternatives": {"__all__": {"engines": _MEMBERS}}}
 """The fields of a replica's spec that hold pod templates."""
+_SHAPES: Any = {"spec": {"template": {"spec": {"engines", "alternatives"}}}}
+_SHAPES_LEAVE: Any = {"spec": {"template": {"spec": TEMPLATES}}}
 
 
 class Shared:
@@ -397,6 +399,7 @@ class Shared:
 
 def _question(inputs: SchedulingInput) -> tuple[str, ...]:
     """Return what fits and easy searches depend on besides the fleet, as the law of `Shared` says."""
-    template, config = inputs.deployment.template, inputs.config
-    shapes = template.model_dump_json(include={"engines", "alternatives"}, exclude=TEMPLATES)
+    deployment, config = inputs.deployment, inputs.config
+    # Of the whole deployment, whose serializer is built already: one for the spec alone takes as long again.
+    shapes = deployment.model_dump_json(include=_SHAPES, exclude=_SHAPES_LEAVE)
     return (shapes, config.cel_version, str(config.search_budget), str(inputs.policy.strategy))
