@@ -43,8 +43,8 @@ def main() -> int:
         "fleet-scheduler --version": ([PROGRAM, "--version"], {}),
         "fleet-scheduler class --list": ([PROGRAM, "class", "--list"], {}),
     }
-    for verb in ("plan", "why", "lint"):
-        cases[f"fleet-scheduler {verb} {FLEET}"] = ([PROGRAM, verb, FLEET], {})
+    for verb in ("plan", "why team-chat/chat", "lint"):
+        cases[f"fleet-scheduler {verb} {FLEET}"] = ([PROGRAM, *verb.split(), FLEET], {})
     for typed in TYPED:
         at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), COMPLETE: "bash_complete"}
         cases[f"complete: {typed}"] = ([PROGRAM], at)
