@@ -4,8 +4,8 @@ A class says what a driver will publish; where it says too much, pods bind no de
 nothing else tells why. Declared attributes stay the authority: drift changes no placement. It says which pods
 would wait, and for what: a selector matches what a class claims, and the driver's device has less.
 
-    read_nodes (slices by node) ▶ _pool (one published pool against the nodes of its label) ▶ Drift, worst
-    first
+    read_nodes (slices by node) ▶ Likeness (nodes of a kind) ▶ _pool (one published pool against the nodes of
+    its label) ▶ Drift, worst first
 
 Rules:
 
@@ -28,6 +28,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
@@ -179,6 +180,13 @@ def drift(
         if POOL_LABEL not in labels.get(node, {})
         and not any(selector.items() <= labels.get(node, {}).items() for selector in selectors)
     ]
+    pools = mappings(mapping(cluster.get("status")).get("gpuPools"))
+    likeness = Likeness(entry for pool in pools for entry in mappings(pool.get("devices")))
+    kinds = {
+        (node, driver): likeness.number(devices)
+        for node, has in devices_by_node.items()
+        for driver, devices in has.by_driver.items()
+    }
     return tuple(
         _pool(
             pool,
@@ -186,9 +194,9 @@ def drift(
             labels,
             devices_by_node,
             strangers,
-            (cordoned, rules),
+            (cordoned, rules, kinds),
         )
-        for pool in mappings(mapping(cluster.get("status")).get("gpuPools"))
+        for pool in pools
     )
 
 
@@ -203,13 +211,13 @@ def _pool(
     labels: Mapping[str, Mapping[str, Any]],
     devices_by_node: Mapping[str, NodeDevices],
     strangers: Sequence[str],
-    live: tuple[set[str], LiveRules],
+    live: tuple[set[str], LiveRules, Mapping[tuple[str, str], int]],
 ) -> PoolDrift:
     """Hold one published pool against the nodes that carry its label. `strangers`: nodes of no pool.
 
-    `live`: the nodes that are cordoned, and the rules of the cluster.
+    `live`: the nodes that are cordoned, the rules of the cluster, and the `Likeness` by node and driver.
     """
-    (cordoned, rules), name, most = live, str(pool.get("name")), number(pool.get("nodes"), 0)
+    (cordoned, rules, kinds), name, most = live, str(pool.get("name")), number(pool.get("nodes"), 0)
     selector = node_labels_of(name, declared.get("nodeSelector"))
     members = sorted(node for node, node_labels in labels.items() if selector.items() <= node_labels.items())
     inventories = [(node, devices_by_node.get(node)) for node in members]
@@ -229,10 +237,11 @@ def _pool(
             text = f"{driver}: no ResourceSlice on node {missing[0]}"
             findings.add(Drift(name, "DriverMissing", text))
         published = [
-            (node, has.by_driver[driver]) for node, has in inventories if has and driver in has.by_driver
+            (node, has.by_driver[driver], kinds[node, driver])
+            for node, has in inventories
+            if has and driver in has.by_driver
         ]
         findings |= set(_entry(name, entry, published))
-        findings |= set(_taints_missing(name, entry, published))
     off = [node for node in members if node in cordoned]
     if off:
         findings.add(Drift(name, "NodesCordoned", f"{len(off)} of {len(members)} nodes: {listed(off, 3)}"))
@@ -412,35 +421,90 @@ def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
     )
 
 
-def _entry(
-    pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
-) -> Iterator[Drift]:
-    """Hold a claimable entry against every node whose slices are known; the worst node is named."""
-    name, count, expected = (
-        str(entry.get("name")),
-        number(entry.get("count"), 1),
-        read_taints(entry.get("taints")),
+class Likeness:
+    """Gives devices of one kind one number: nodes that an entry cannot tell apart are judged once.
+
+    Devices are alike in what entries read of them: the values of attributes that some entry states, the names
+    of the others, capacities and taints. A cluster has few kinds of nodes, and several pools may select the
+    same thousands of them.
+    """
+
+    def __init__(self, entries: Iterable[JsonObject]) -> None:
+        """Take the entries of all pools of a cluster."""
+        self._read = sorted({*KINDS, *(key for entry in entries for key in mapping(entry.get("attributes")))})
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def number(self, devices: Iterable[PublishedDevice]) -> int:
+        """Return the number of all devices that are like these, in their order."""
+        return self._numbers.setdefault(tuple(map(self._content, devices)), len(self._numbers))
+
+    def _content(self, device: PublishedDevice) -> tuple[object, ...]:
+        attributes, driver = device.attributes, device.driver
+        values = [_value(attributes, driver, key) for key in self._read]
+        return driver, frozenset(attributes), repr((values, sorted(device.capacity.items()))), device.taints
+
+
+class Judgement(NamedTuple):
+    """What an entry finds on the nodes that it cannot tell apart."""
+
+    fitting: int
+    """Devices that satisfy it."""
+    unexpected: str
+    """The first taint that keeps pods off others."""
+    differences: tuple[tuple[str, str], ...]
+    """By kind of drift, why the others do not satisfy it."""
+    missing: tuple[Taint, ...]
+    """Taints that the class states and that no device has: new replicas keep off for nothing."""
+    attributes: frozenset[str]
+    """The names that its devices publish."""
+
+
+def _judged(entry: JsonObject, devices: Sequence[PublishedDevice]) -> Judgement:
+    """Hold an entry against the devices of a node."""
+    wanted, expected = kind_wanted(entry), read_taints(entry.get("taints"))
+    of_kind = [device for device in devices if kinds_fit(wanted, kind_of(device))]
+    able = [device for device in of_kind if not device.unexpected(expected)]
+    fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
+    differences: dict[tuple[str, str], None] = {}
+    # Where enough satisfy it, the others are another entry's, or nobody's.
+    for device in able if len(fitting) < number(entry.get("count"), 1) else ():
+        for key in _short_of(entry, device):
+            has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
+            wants = mapping(entry, "capacity", key).get("value")
+            differences["CapacityShort", f"{key}: class {wants}, smallest {has}"] = None
+        for key in _differs(entry, device):
+            has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
+            differences["AttributeDiffers", f"{key}: class {_shown(wants)}, device {_shown(has)}"] = None
+    return Judgement(
+        len(fitting),
+        first_taint(devices, expected),
+        tuple(differences),
+        tuple(taint for taint in expected if of_kind and all(taint not in item.taints for item in of_kind)),
+        frozenset(key for device in fitting or able for key in device.attributes),
     )
+
+
+def _entry(
+    pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...], int]]
+) -> Iterator[Drift]:
+    """Hold a claimable entry against every node whose slices are known; the worst node is named.
+
+    An inventory has the node, its devices and their number of `Likeness`.
+    """
+    name, count = str(entry.get("name")), number(entry.get("count"), 1)
+    judgements: Memo[tuple[PublishedDevice, ...], Judgement] = Memo(partial(_judged, entry))
     short: list[tuple[int, str, str]] = []
-    wanted, attributes = kind_wanted(entry), set[str]()
-    for node, devices in inventories:
-        of_kind = [device for device in devices if kinds_fit(wanted, kind_of(device))]
-        able = [device for device in of_kind if not device.unexpected(expected)]
-        fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
-        for device in fitting or able:
-            attributes.update(device.attributes)
-        if len(fitting) >= count:
-            continue  # Enough satisfy it: the others are another entry's, or nobody's.
-        for device in able:
-            for key in _short_of(entry, device):
-                has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
-                wants = mapping(entry, "capacity", key).get("value")
-                yield Drift(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
-            for key in _differs(entry, device):
-                has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
-                text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
-                yield Drift(pool, "AttributeDiffers", text)
-        short.append((len(fitting), node, first_taint(devices, expected)))
+    attributes = set[str]()
+    for node, devices, likeness in inventories:
+        judged = judgements.of(likeness, devices)
+        attributes |= judged.attributes
+        for kind, text in judged.differences:
+            yield Drift(pool, kind, f"{text} (node {node})")
+        for taint in judged.missing:
+            text = f"{name}: class has {taint}, no device does (node {node})"
+            yield Drift(pool, "TaintMissing", text)
+        if judged.fitting < count:
+            short.append((judged.fitting, node, judged.unexpected))
     if short:
         fewest, node, unexpected = min(short)
         tainted = f", others have the taint {unexpected}" if unexpected else ""
@@ -452,19 +516,6 @@ def _entry(
     for key in {attribute.removeprefix(domain) for attribute in attributes} - declared:
         if key.rpartition("/")[2].lower() not in INDIVIDUAL:
             yield Drift(pool, "Undeclared", key)
-
-
-def _taints_missing(
-    pool: str, entry: JsonObject, inventories: Iterable[tuple[str, tuple[PublishedDevice, ...]]]
-) -> Iterator[Drift]:
-    """Taints that the class states and that no device of a node has: new replicas keep off for nothing."""
-    stated = read_taints(entry.get("taints"))
-    for node, devices in inventories if stated else ():
-        of_kind = [device for device in devices if type_fits(entry, device)]
-        for taint in stated if of_kind else ():
-            if not any(taint in device.taints for device in of_kind):
-                text = f"{entry.get('name')}: class has {taint}, no device does (node {node})"
-                yield Drift(pool, "TaintMissing", text)
 
 
 KINDS = ("type", "profile")
