@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 CANARY = "canary-5f2c"
 
 
+@pytest.mark.parametrize("stdin", ["", '{"kind": "List", "apiVersion": "v1", "items": []}'])
+@pytest.mark.parametrize("words", [("snapshot", "-"), ("reconcile", "-", "--all")])
+def test_a_pipe_that_brings_nothing_is_no_success(words: tuple[str, ...], stdin: str) -> None:
+    """The first half of a pipe may fail, and its exit code is lost: `kubectl get ... | ...`."""
+    ran = run(*words, stdin=stdin)
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no " in ran.err
+
+
 def _with_secrets() -> list[dict[str, Any]]:
     parent = build.deployment("chat", 2)
     container = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"][

@@ -36,6 +36,14 @@ def test_the_example_is_certified() -> None:
     assert "every placement follows the rules" in ran.out
 
 
+def test_a_decision_without_replicas_is_named(tmp_path: Path) -> None:
+    """It may be the right one, and is more often the wrong file."""
+    file = write(tmp_path / "f.yaml", [build.deployment("chat", 1), build.cluster("a", [build.pool("h100")])])
+    ran = run("verify", file, "--decision", file)
+    assert ran.code == 2
+    assert f"{file} has no ModelReplica" in ran.err
+
+
 def test_a_minimum_above_what_is_wanted_asks_for_all_of_it(tmp_path: Path) -> None:
     deployment = build.deployment("chat", 2, [build.engine()])
     deployment["spec"]["minReplicas"] = 5

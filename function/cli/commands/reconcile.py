@@ -69,6 +69,9 @@ def reconcile(
     state = read_state(_request(manifests), NO_REUSE)
     _note_strangers(manifests)
     where = "the control plane" if live else "the files"
+    if not (state.deployments or state.clusters or manifests["ModelDeployment"]):
+        # A pipe whose first half failed would reconcile nothing, and call it done.
+        raise BadInput(f"there is no ModelDeployment and no InferenceCluster in {where}")
     if everyone:
         chosen = [deployment for deployment in state.deployments if not deployment.deleting]
     else:

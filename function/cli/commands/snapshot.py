@@ -14,6 +14,7 @@ import click
 
 from function.api.model import STANDARD, mapping
 from function.api.text import counted
+from function.cli.bad_input import BadInput
 from function.cli.live import COMPOSITIONS, FLEET, Target
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml, listed, note
@@ -70,6 +71,9 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
         click.echo(command_line(target, file))
         return
     manifests, errors = read_manifests(files, target if live else None)
+    if not any(manifests[kind] for kind in KINDS):
+        # A pipe whose first half failed would leave an empty fleet, and call it done.
+        raise BadInput(f"there is no object of a fleet in {'the control plane' if live else 'the files'}")
     for kind in KINDS:
         if manifests[kind] and kind not in ALLOWED:
             number = counted(len(manifests[kind]), "object")

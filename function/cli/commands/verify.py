@@ -142,6 +142,8 @@ def _from_file(path: str) -> Manifests:
     manifests, errors = read_manifests([path])
     if errors:
         raise BadInput(f"{path}: what the API server would refuse is no decision")
+    if not (manifests["ModelReplica"] or manifests[PLACEMENT_KIND]):
+        note(f"{path} has no ModelReplica: it is taken for the decision to place nothing")
     return manifests
 
 
