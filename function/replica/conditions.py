@@ -27,7 +27,7 @@ from function.replica import names
 from function.replica.adapters import MAX_PRESENT, configured, room_of, unlisted
 from function.replica.compose import CompositionMemo, failing, unschedulable
 from function.replica.kserve import waits_for
-from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot
+from function.replica.snapshot import NAME_TAKEN, UPDATED, NameTaken, ReplicaSnapshot, was_updated
 from function.replica.state import FAILED_CREATE, EngineState, all_of, is_ready
 from function.transitions import MISSING, Before, conditions_before, transitions, unmet
 
@@ -124,6 +124,15 @@ def _vouched(before: dict[str, Any]) -> dict[str, Any]:
     return before if counted else {key: value for key, value in before.items() if key != "servingDigest"}
 
 
+def _was_running(request: Request, status: Mapping[str, Any], updated: Condition) -> bool:
+    """Whether the workloads in doubt are those of the present spec, by what the status of before says.
+
+    Without a digest there is the condition of before alone, and an edit since then is not seen by it.
+    """
+    published = _vouched(dict(status)).get("servingDigest")
+    return published == _digest(request) if published else not updated.status or was_updated(request)
+
+
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
     return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if request.asks("diagnose", "Pods") else ()))
@@ -147,8 +156,8 @@ def conditions(
         # Requests would reach the pods of another team. Those that do already go on (Law 2).
         ready = Condition(READY, status=False, reason=theirs.reason, message=theirs.message)
         updated = unmet(UPDATED, "Updating", theirs.message)
-    elif isinstance(snapshot, Doubt) and status.get("servingDigest") not in (None, _digest(request)):
-        # The workloads are those of the spec before: what all of their copies run is not what is wanted.
+    elif isinstance(snapshot, Doubt) and not _was_running(request, status, updated):
+        # The workloads may be those of the spec before: what all of their copies run is not what is wanted.
         updated = unmet(UPDATED, "Updating", snapshot.message)
     composed = (_accepted(snapshot, observed, states), ready, updated)
     if not request.asks("diagnose", "Pods"):

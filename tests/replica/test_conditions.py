@@ -549,6 +549,14 @@ class TestStatus:
         back = doubted.but(replica={**settled.replica, "status": edited.status})
         assert "servingDigest" not in run(back).status
         assert run(back).status["engines"] == edited.status["engines"]
+        assert run(back).reason("ModelUpdated") == "Updating"
+
+    def test_in_doubt_nothing_is_said_to_run_a_spec_that_it_was_never_seen_to_run(self) -> None:
+        """The replica was edited before its first pods started: the workloads are of the spec before."""
+        doubted = self.scene.but(observed=applied(run(self.scene)), cluster=None)
+        edited = run(doubted.edited(engines=[engine("a", copies=1, phase="Decode"), gang("b", copies=2)]))
+        message = edited.conditions["ModelAccepted"][2]
+        assert edited.conditions["ModelUpdated"] == (False, "Updating", message)
 
 
 def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
