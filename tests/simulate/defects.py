@@ -289,7 +289,7 @@ DEFECTS: dict[str, Defect] = {
     "a cache is not waited for": Defect(_place_anywhere, _whole_day, "where its cache is not"),
     "nobody has to be spared": Defect(_spare_everybody, _pressing_day, "serve of", first=3),
     "nodes are held for the paused": Defect(_wait_for_the_paused, _pausing_day, "have free nodes"),
-    "a memory outlives a restore": Defect(_remember_for_ever, _relapsing_day, "answer"),
+    "a memory outlives a restore": Defect(_remember_for_ever, _relapsing_day, "answer", first=11),
     "who was Ready yields": Defect(_let_the_ready_yield, _burst, "was Ready"),
     "a quota stays passed": Defect(_let_quotas_be_passed, _quota, "nodes are held"),
     "no cluster arbitrates": Defect(_name_nobody, _contest, "holds"),

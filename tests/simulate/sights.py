@@ -129,9 +129,8 @@ class Sights:
 
     def untrue(self, composite: Composite, answer: Answer) -> Iterator[str]:
         """Yield that a replica is said to run what no pods of it ran."""
-        uid, wanted = composite.began["metadata"]["uid"], image(composite.began)
-        if answer.conditions.get("ModelUpdated", (False,))[0] is True and (uid, wanted) not in self.ran:
-            yield f"{composite.began['metadata']['name']} is said to run {wanted}, and its pods never did"
+        if (said := is_said(composite, answer)) and said not in self.ran:
+            yield f"{composite.began['metadata']['name']} is said to run {said[1]}, and its pods never did"
 
     def unfair(self, day: Lived, name: Name, answer: Answer) -> Iterator[str]:
         """Yield what a deployment gives up against the promises of classes, guarantees and budgets."""
@@ -166,6 +165,12 @@ class Sights:
         lowest = -1 if standing(replica) == "Borrowed" else rank(day, replica)
         cluster, since = replica["spec"]["clusterName"], day.plane.now - 2 * WINDOW
         return any(at >= since and where == cluster and value > lowest for at, where, value in self.waits)
+
+
+def is_said(composite: Composite, answer: Answer) -> tuple[str, str] | None:
+    """Return the uid of a replica and the image that its pods are said to run; None where they are not."""
+    updated = answer.conditions.get("ModelUpdated", (False,))[0] is True
+    return (composite.began["metadata"]["uid"], image(composite.began)) if updated else None
 
 
 def owner(replica: Plain) -> tuple[str, str]:

@@ -232,7 +232,7 @@ def test_a_reconcile_that_began_before_a_write_was_seen_is_repeated(lag: float, 
 def test_conditions_are_refused_where_somebody_wrote_since_the_status() -> None:
     made, read = repeating(1.0)
     say(made, "goodbye")
-    made.run(2.5)
+    made.run(3.5)
     assert made.objects[ASKER]["status"]["said"] == "goodbye"
     made.touch(ASKER)
     made.run(1.0)
@@ -240,6 +240,63 @@ def test_conditions_are_refused_where_somebody_wrote_since_the_status() -> None:
     made.run(100.0)
     assert made.objects[ASKER]["status"]["conditions"][-1]["observedGeneration"] == 3
     assert len(read) > 2
+
+
+def reading() -> tuple[ControlPlane, Name, list[tuple[str, str, str]]]:
+    """Return a control plane with a slow cache, a composed thing, and what every call read that it says.
+
+    It is read as it is observed, as it is listed, and by its name.
+    """
+    name, read = Name("Thing", ASKER.namespace, "mine"), list[tuple[str, str, str]]()
+    named = selector(name.name)
+    named.namespace = name.namespace
+
+    def says(resources: Iterable[pb.Resource]) -> str:
+        return "".join(drive.plain(one.resource)["metadata"]["labels"].get("says", "") for one in resources)
+
+    def answer(content: bytes) -> bytes:
+        request = pb.RunFunctionRequest.FromString(content)
+        required = request.required_resources
+        read.append((says(request.observed.resources.values()), *(says(required[of].items) for of in "ab")))
+        response = pb.RunFunctionResponse()
+        response.desired.resources["mine"].resource.update(thing(name.name, watched="yes"))
+        response.requirements.resources["a"].CopyFrom(selector(watched="yes"))
+        response.requirements.resources["b"].CopyFrom(named)
+        return response.SerializeToString()
+
+    made = ControlPlane({"Asker": [Step(answer)]}, lag=(1.0, 1.0))
+    made.write({"apiVersion": API, "kind": "Asker", "metadata": {"name": "asker", "namespace": "team"}})
+    made.run(200.0)
+    read.clear()
+    return made, name, read
+
+
+def relabel(made: ControlPlane, name: Name, words: str) -> None:
+    """Let somebody else write to a thing."""
+    metadata = made.objects[name]["metadata"]
+    made.patch(name, metadata={**metadata, "labels": {**metadata["labels"], "says": words}})
+
+
+def test_what_is_required_is_read_from_the_cache_when_the_function_is_called() -> None:
+    """The first write shows when the reconcile begins, the second before the call, the third after it."""
+    made, name, read = reading()
+    relabel(made, name, "first")
+    made.run(0.5)
+    relabel(made, name, "second")
+    made.lag = (3.0, 3.0)
+    relabel(made, name, "third")
+    made.lag = (1.0, 1.0)
+    made.run(2.0)
+    assert read == [("first", "second", "second")]
+
+
+def test_a_crossplane_that_starts_anew_reads_everything_afresh() -> None:
+    made, name, read = reading()
+    relabel(made, name, "now")
+    made.restart()
+    made.run(1.0)
+    assert read[0] == ("now", "", "")
+    assert read[1] == ("now", "now", "now")
 
 
 class Applied(NamedTuple):

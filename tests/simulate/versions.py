@@ -22,17 +22,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from function.objects import NOTE
 from tests.history.judge import WAS_READY
+from tests.simulate.sights import is_said
+from tests.simulate.swarm import WINDOW
 from tests.simulate.whole import WholeDay
 from tests.support.crossplane import Away, Name, Unsettled, name_of, shipped
 from tests.support.releases import THIS, Release
 
 if TYPE_CHECKING:
+    from tests.support.drive import Answer
     from tests.support.releases import Copy
 
 Plain = dict[str, Any]
 
 COPIES = 2
 """Of each release."""
+LATE = float("inf")
 HANDED = 240.0
 """Seconds until the fleet is handed on."""
 PICKER, NOTES = "-epp", (NOTE, WAS_READY)
@@ -74,6 +78,8 @@ class TwoReleases(WholeDay):
     course: Course = COURSES["upgraded"]
     asked: Release = THIS
     """The release that was asked last."""
+    alone: float = LATE
+    """Since when this release answers alone."""
     answering: list[tuple[list[Copy], dict[bytes, bytes], Release]] = field(default_factory=list)
     """Copies of each release that answers, and what they answered."""
     forms: dict[Name, Plain] | None = None
@@ -98,6 +104,7 @@ class TwoReleases(WholeDay):
         releases = {"this": (THIS,), "earlier": (self.before,), "both": (self.before, THIS)}[which]
         self.answering = [([release.started() for _ in range(COPIES)], {}, release) for release in releases]
         self.order = cycle(range(len(releases)))
+        self.alone = min(self.alone, self.plane.now) if releases == (THIS,) else LATE
         self.plane.failures = (Away, Unsettled) if which == "both" else (Away,)
 
     def compose(self, release: Release) -> None:
@@ -128,9 +135,18 @@ class TwoReleases(WholeDay):
             copies[:] = [release.started() for _ in copies]
             answers.clear()
 
+    def hear(self, name: Name, answer: Answer) -> None:
+        """Take the earlier release at its word, also in answers that are on their way: so does this one.
+
+        It takes over that a replica runs an edit, and that release says so of a gang too early.
+        """
+        if name.kind == "ModelReplica" and self.plane.now < self.alone + WINDOW:
+            self.sights.ran |= {is_said(self.plane.composites[name], answer)} - {None}
+        super().hear(name, answer)
+
     def complain(self, words: str) -> None:
         """Complain of this release alone: what the earlier one did wrong may be why there is a later one."""
-        if [release for *_, release in self.answering] == [THIS]:
+        if self.alone < LATE:
             super().complain(words)
 
     def calm(self) -> None:

@@ -13,12 +13,17 @@ block require. An event of an object that is being deleted is free. Any other ta
 it carries: one for a create, two for an update, whoever wrote. A watch has no predicates, so the resync is an
 update of every object and its start a create. Read in Crossplane's source at v2.0.4, v2.3.4 and v2.4.0.
 
-A reconcile reads its composite, and what that composes, from a cache that watches fill. It writes one thing
-after the other, and each write shows in the cache a moment later. So what it wrote first queues it again
-while it runs, and the next reconcile begins before what it wrote last can be seen: it is answered on what
-was, and is repeated once that arrives. The status is applied server-side, and so are the annotations of what
-is composed: what an answer leaves out goes, unless another writer has it. The conditions are written with the
-version that the status got, and refused where somebody wrote in between.
+A reconcile reads its composite, what that composes and what it requires from one cache that watches fill. It
+writes one thing after the other, and each write shows in the cache a moment later. So what it wrote first
+queues it again while it runs, and the next reconcile begins before what it wrote last can be seen: it is
+answered on what was, and is repeated once that arrives. What is required is read when the function is called,
+a moment after what is observed, so the list may have a later version of the same object. An object that is
+composed and not in the cache is read from the API server; one that is required is not. Every kind is watched
+from the beginning: in Crossplane the first read of a kind without an XRD is fresh, and starts its watch.
+
+The status is applied server-side, and so are the annotations of what is composed: what an answer leaves out
+goes, unless another writer has it. The conditions are written with the version that the status got, and
+refused where somebody wrote in between.
 """
 
 from __future__ import annotations
@@ -648,18 +653,24 @@ class ControlPlane:
             composite = self.composites[name]
             composite.running, composite.again = True, False
             composite.started = composite.wakes
-            try:
-                ran = self._called(name, composite)
-            except self.failures:
-                composite.running = False
-                self._fail(name, composite)
-                continue
-            self.after(
-                self._draw.uniform(*self.queue),
-                lambda name=name, composite=composite, ran=ran: self._write(
-                    name, composite, ran, self._writes(name, composite, ran)
-                ),
-            )
+            asked = self._observed(name, composite)
+            if moment := self._moment():
+                self.after(moment, partial(self._compose, name, composite, asked))
+            else:
+                self._compose(name, composite, asked)
+
+    def _compose(self, name: Name, composite: Composite, asked: pb.RunFunctionRequest) -> None:
+        """Run the pipeline, and write what it answers when the turn has come, unless Crossplane ended."""
+        if self.composites.get(name) is not composite:
+            return
+        try:
+            ran = self._called(name, composite, asked)
+        except self.failures:
+            composite.running = False
+            self._fail(name, composite)
+            return
+        writes = self._writes(name, composite, ran)
+        self.after(self._draw.uniform(*self.queue), partial(self._write, name, composite, ran, writes))
 
     def _fail(self, name: Name, composite: Composite) -> None:
         """Say that a reconcile failed, so that the answer's own conditions are not known; try it again."""
@@ -678,7 +689,7 @@ class ControlPlane:
 
     def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
         """Return what a selector matches, from 2.4 on in order; nothing for a name that is not there."""
-        of_kind = sorted(self.objects.of_kind(selector.kind).items())
+        of_kind = sorted(self._cache.of_kind(selector.kind).items())
         matched = [plain for _, plain in of_kind if selects(selector, plain)]
         if self.version < WATCHING:
             self._draw.shuffle(matched)
@@ -702,8 +713,8 @@ class ControlPlane:
             self._messages[name] = plain, sent
         return sent
 
-    def _called(self, name: Name, composite: Composite) -> list[Ran]:
-        """Call the pipeline, on what the cache shows; what is referred to and not in it is read past it."""
+    def _observed(self, name: Name, composite: Composite) -> pb.RunFunctionRequest:
+        """Return what the cache shows of a composite; what is referred to and not in it is read past it."""
         asked = pb.RunFunctionRequest()
         composite.seen.clear()
         composite.began = self._cache[name]
@@ -714,6 +725,10 @@ class ControlPlane:
             if held is not None and "deletionTimestamp" not in held["metadata"]:
                 asked.observed.resources[key].CopyFrom(self._sent(held))
                 composite.seen[key] = held["metadata"]["resourceVersion"]
+        return asked
+
+    def _called(self, name: Name, composite: Composite, asked: pb.RunFunctionRequest) -> list[Ran]:
+        """Call the pipeline, with what the cache shows by now of what is required."""
         ran: list[Ran] = []
         for number, step in enumerate(self.pipelines[name.kind]):
             if step.input is not None:
