@@ -111,6 +111,26 @@ def test_a_node_that_has_the_label_gets_another_value(tmp_path: Path) -> None:
     assert all(command.endswith(" --overwrite") for command in commands)
 
 
+def test_an_address_is_one_as_the_composition_reads_it(tmp_path: Path) -> None:
+    ran, objects = _written(tmp_path, _node("a", slices.H200, {}), more=("--gateway", "http://gpu-east"))
+    assert (ran.code, objects) == (1, [])
+    assert "InferenceCluster gpu-east: spec.cluster.existing.gateway.address: expected a host" in ran.err
+
+
+@pytest.mark.parametrize("verb", [("cluster", "gpu-east"), ("class",)])
+def test_what_a_class_cannot_hold_is_named(verb: tuple[str, ...], tmp_path: Path) -> None:
+    """A slice of no one node says nothing of a node, and ways to cut one GPU are not there at once."""
+    node, published = _node("a", slices.H200, {})
+    published["spec"]["devices"][0]["consumesCounters"] = [{"counterSet": "gpu-0"}]
+    everywhere = slices.resource_slice("b", slices.devices(slices.AMD, 1))
+    del everywhere["spec"]["nodeName"]
+    everywhere["spec"]["allNodes"] = True
+    ran = run(*verb, write(tmp_path / "seen.yaml", [node, published, everywhere]))
+    driver = everywhere["spec"]["driver"]
+    assert f"left out: devices of {driver} in slices that name no node" in ran.err
+    assert "gpu.nvidia.com cuts devices in several ways" in ran.err
+
+
 def test_equal_nodes_share_a_class(tmp_path: Path) -> None:
     _, objects = _written(
         tmp_path, _node("a", slices.H200, {GROUP: "x"}), _node("b", slices.H200, {GROUP: "y"})

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from function.api.declared_cluster import DeclaredCluster
+from function.api.fault import Malformed
 from function.api.model import mapping, mappings
 from function.api.names import API_VERSION
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
+from function.cli.commands.machine_class import doubt
 from function.cli.live import NODES, ControlPlane, Target, read_device_classes, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
 from function.cli.text import as_yaml, complain, listed, note, slug
@@ -85,11 +88,17 @@ def describe_cluster(
       kubectl get resourceslices,nodes,deviceclasses -o yaml | fleet-scheduler cluster gpu-east -
     """
     slices, nodes, device_classes, errors = _read(files, devices_of)
+    doubt(slices)
     try:
         pools = pools_of(slices, nodes, device_classes)
     except NothingPublished as error:
         raise BadInput(str(error)) from None
-    click.echo(as_yaml(*map(writable, manifests_of(name, pools, secret, gateway))), nl=False)
+    manifests = list(map(writable, manifests_of(name, pools, secret, gateway)))
+    try:
+        DeclaredCluster.parse(manifests[-1])
+    except Malformed as error:
+        raise BadInput(f"InferenceCluster {name}: {error}") from None
+    click.echo(as_yaml(*manifests), nl=False)
     metadata = [mapping(node.get("metadata")) for node in nodes]
     labels = {stated.get("name"): mapping(stated.get("labels")).get(POOL) for stated in metadata}
     without = [

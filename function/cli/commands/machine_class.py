@@ -16,7 +16,7 @@ import click
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import LIST_IS_TEXT, Command, end, lenient, output_option, reads_devices
-from function.cli.text import complain, console, emit, listed
+from function.cli.text import complain, console, emit, listed, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,6 +91,29 @@ def describe_class(
     _print(slices, [manifest.content for manifest in manifests["DeviceClass"]], name, output, errors)
 
 
+def doubt(slices: Sequence[JsonObject]) -> None:
+    """Say what a class cannot hold: devices of no one node, and several ways to cut one device.
+
+    Devices that consume the counters of one GPU are not all there at once (docs/selectors.md, Partitions).
+    """
+    from function.api.model import mapping, mappings  # noqa: PLC0415 - the catalogue needs none of it
+
+    specs = [mapping(content.get("spec")) for content in slices]
+    elsewhere = sorted({str(spec.get("driver")) for spec in specs if not spec.get("nodeName")})
+    cut = sorted(
+        {
+            str(spec.get("driver"))
+            for spec in specs
+            for device in mappings(spec.get("devices"))
+            if device.get("consumesCounters") or mapping(device.get("basic")).get("consumesCounters")
+        }
+    )
+    if elsewhere:
+        note(f"left out: devices of {listed(elsewhere)} in slices that name no node")
+    if cut:
+        note(f"{listed(cut)} cuts devices in several ways, which are all counted: keep the entries of one")
+
+
 def _print(
     slices: Iterable[JsonObject],
     device_classes: Sequence[JsonObject],
@@ -101,8 +124,10 @@ def _print(
     """Print the class of the nodes that publish these slices, and end. Raises BadInput."""
     from function.cluster.classes import NothingPublished, describe  # noqa: PLC0415 - as above
 
+    stated = list(slices)
+    doubt(stated)
     try:
-        made = describe(slices, device_classes)
+        made = describe(stated, device_classes)
     except NothingPublished as error:
         raise BadInput(str(error)) from None
     emit(output, _class(name or "from-slices", made.spec))
