@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from function.cli.patience import waiting
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -184,7 +186,8 @@ class Group(click.Group):
             return None
         module, _, attribute = lazy.where.partition(":")
         try:
-            command: click.Command = getattr(import_module(module), attribute)
+            with waiting("Starting"):  # Modules may come from a slow disk.
+                command: click.Command = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package not in EXTRA_MODULES:

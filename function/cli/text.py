@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
+
+from function.cli.patience import after_patience
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -262,15 +264,13 @@ def listed(names: list[str], most: int = NAMED) -> str:
 # Progress on standard error, for people, and only when something takes longer than a second.
 
 T = TypeVar("T")
-PATIENCE = 1.0
-"""Seconds that a command may take before its progress is shown, from when it started."""
-STARTED = time.monotonic()
 
 
 def track(items: Iterable[T], what: str, total: int | None = None, *, at_once: bool = False) -> Iterator[T]:
     """Go through items; where that takes long and somebody watches, show how far it is.
 
-    `at_once`: the first item alone takes that long.
+    A clock shows it, whatever the first item takes. `at_once`: a call of another language takes that long,
+    and lets no clock strike.
     """
     console = Screen(stderr=True)
     if not (
@@ -284,13 +284,12 @@ def track(items: Iterable[T], what: str, total: int | None = None, *, at_once: b
     columns = (described, bars.BarColumn(), counted_off, bars.TimeRemainingColumn())
     progress = bars.Progress(*columns, console=console, transient=True)
     task = progress.add_task(escape(what), total=total)
+    if at_once:
+        progress.start()
     try:
-        if at_once or time.monotonic() - STARTED > PATIENCE:
-            progress.start()
-        for item in items:
-            yield item
-            progress.advance(task)
-            if not progress.live.is_started and time.monotonic() - STARTED > PATIENCE:
-                progress.start()
+        with nullcontext() if at_once else after_patience(progress.start):
+            for item in items:
+                yield item
+                progress.advance(task)
     finally:
         progress.stop()

@@ -9,23 +9,27 @@ import signal
 import subprocess
 import sys
 import tomllib
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
-from function.cli import COMMANDS, text
-from function.cli.commands import lint
+from function.cli import COMMANDS, group, main, patience, text
+from function.cli.commands import lint, plan as plan_command
 from function.cli.worlds import manifests
 from tests.cli.command import run, write
 from tests.schema.crds import ROOT
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 PROGRAM = (sys.executable, "-c", "from function.cli import main; main()")
 EXAMPLE = str(ROOT / "example")
+PATIENCE = 60
+"""Seconds after which what should have been shown is missed."""
 TABLES = (("plan",), ("headroom",), ("size", "llama-3.1-70b"), ("why", "kimi-k2"))
 
 
@@ -337,12 +341,76 @@ def test_progress_is_shown_from_the_beginning_where_the_first_item_takes_long(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", screen := _Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(text, "PATIENCE", float("inf"))
+    monkeypatch.setattr(patience, "PATIENCE", float(PATIENCE * 1_000))
 
     def items() -> Iterator[bool]:
         yield "Reading" in screen.getvalue()
 
     assert [*text.track(items(), "Reading", at_once=at_once)] == [at_once]
+
+
+class _Watched(_Terminal):
+    """A terminal that tells when something is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_written = Event()
+
+    def write(self, text: str) -> int:
+        super().write(text)
+        if text.strip():
+            self.is_written.set()
+        return len(text)
+
+
+def _tracked(screen: _Watched) -> None:
+    def items() -> Iterator[bool]:
+        yield screen.is_written.wait(PATIENCE)
+
+    assert [*text.track(items(), "Reading")] == [True]
+
+
+def _imported(screen: _Watched) -> None:
+    def import_slowly(_: str) -> Any:
+        assert screen.is_written.wait(PATIENCE)
+        return plan_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group, "import_module", import_slowly)
+        assert main.get_command(click.Context(main), "plan") is plan_command.plan
+
+
+def _written(screen: _Watched) -> None:
+    with patience.waiting("Writing"):
+        assert screen.is_written.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("takes_long", "shown", "reason"),
+    [
+        (_tracked, "Reading", "the first item does not arrive"),
+        (_imported, "Starting", "the modules of a verb come from a slow disk"),
+        (_written, "Writing", "there is nothing to count off"),
+    ],
+)
+def test_a_clock_shows_what_takes_long_before_it_is_done(
+    monkeypatch: pytest.MonkeyPatch, takes_long: Callable[[_Watched], None], shown: str, reason: str
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := _Watched())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(patience, "PATIENCE", 0)
+    takes_long(screen)
+    assert shown in screen.getvalue(), reason
+    assert screen.getvalue().endswith(("\r", "\x1b[2K")), "what was shown is taken back"
+
+
+def test_what_is_waited_for_is_not_shown_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    monkeypatch.setattr(patience, "PATIENCE", 0)
+    monkeypatch.setattr(patience, "Timer", None)
+    with patience.waiting("Writing"):
+        assert [*text.track([1], "Reading")] == [1]
+    assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("verb", ["plan", "lint"])

@@ -17,6 +17,7 @@ from function.api.text import counted
 from function.cli.bad_input import BadInput
 from function.cli.live import COMPOSITIONS, FLEET, Target
 from function.cli.options import Command, end, lenient, may_read_live
+from function.cli.patience import waiting
 from function.cli.text import as_yaml, listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifest import SNAPSHOT
@@ -91,5 +92,7 @@ def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -
         if kind in ALLOWED
         for manifest in manifests[kind]
     )
-    click.echo(as_yaml(*objects), nl=False)
+    with waiting("Writing"):
+        text = as_yaml(*objects)
+    click.echo(text, nl=False)
     end(errors, findings=False)

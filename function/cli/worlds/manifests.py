@@ -265,7 +265,7 @@ def objects_of(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
 
 
 SLOW = 3_000_000
-"""Characters of a file that take about a second to read: progress is shown from the beginning."""
+"""Characters that take about a second to read: progress is shown from the beginning."""
 
 
 def _is_read(manifest: Manifest, number: int) -> bool:
@@ -319,7 +319,7 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
     listed_files = [*files]
-    at_once = any(len(text) > SLOW for _, text in listed_files)
+    at_once = sum(len(text) for _, text in listed_files) > SLOW
     manifests = collect(track(objects_of(listed_files), "Reading", at_once=at_once), checked=checked)
     for contradiction in manifests.contradictions:
         manifest = contradiction.manifest
