@@ -80,7 +80,8 @@ class Provider:
             if plain is None or self._misses(plain):
                 continue
             if "deletionTimestamp" in plain["metadata"]:
-                self._withdraw(name, plain)
+                if self.holds(name):
+                    self._withdraw(plain)
             elif name.kind == COLLECTION:
                 self._collect(name, plain)
             else:
@@ -120,7 +121,9 @@ class Provider:
                 cluster.managers[place] = name
             except Refused as error:
                 refusal = f"{'update' if before else 'create'} failed: cannot apply object: {error}"
-        if not self._happens(LOST):
+        if self._happens(LOST):
+            del self.carried[plain["metadata"]["uid"]]  # What failed is tried again soon.
+        else:
             self._report(name, plain, after, refusal, is_done=after is before)
 
     def _report(
@@ -138,28 +141,39 @@ class Provider:
                 rows["Ready"] = build.condition("Ready", status=answers(query, held))
         self.plane.patch(name, status={**status, "conditions": [rows[kind] for kind in sorted(rows)]})
 
-    def _withdraw(self, name: Name, plain: Plain) -> None:
+    def _withdraw(self, plain: Plain) -> None:
         """Delete what a deleted Object manages, and let go of it."""
-        cluster, policies = self._cluster(plain), plain["spec"].get("managementPolicies", ["*"])
-        if name.kind == "Object" and cluster is not None and ("*" in policies or "Delete" in policies):
-            place = place_of(plain["spec"]["forProvider"]["manifest"])
+        cluster, place = self._cluster(plain), place_of(plain["spec"]["forProvider"]["manifest"])
+        if cluster is not None and deletes(plain):
             if not cluster.reachable:
                 return
             self.complaints += self._missed(cluster, place)
-            cluster.delete(place)
             if self._happens(LOST):
+                cluster.delete(place)
                 return  # It looks once more, and finds nothing or what another Object applied.
+        self.drop(plain)
+
+    def drop(self, plain: Plain) -> None:
+        """Let go of an Object, whatever its cluster said to that."""
+        cluster = self._cluster(plain)
+        if cluster is not None and deletes(plain):
+            cluster.delete(place_of(plain["spec"]["forProvider"]["manifest"]))
         self.released.add(plain["metadata"]["uid"])
 
     def _missed(self, cluster: Cluster, place: Place) -> Iterator[str]:
-        """Yield the workloads that stay, and refer to what leaves (Law C)."""
+        """Yield the workloads that stay, and refer to what leaves (Law C).
+
+        What another Object manages as well is applied again: such a pair is a matter of its own.
+        """
         if place[1] not in CLAIMED:
             return
-        stay = [
+        stay = {
             place_of(plain["spec"]["forProvider"]["manifest"])
             for plain in self.plane.objects.of_kind("Object").values()
             if "deletionTimestamp" not in plain["metadata"] and self._cluster(plain) is cluster
-        ]
+        }
+        if place in stay:
+            return
         for other, held in cluster.objects.items():
             if other[1] not in WORKLOADS or other[2] != place[2]:
                 continue
@@ -190,6 +204,12 @@ class Provider:
         rows = {row["type"]: row for row in plain.get("status", {}).get("conditions", ())}
         rows |= {kind: build.condition(kind, status=status) for kind, status in said.items()}
         self.plane.patch(name, status={"conditions": [rows[kind] for kind in sorted(rows)]})
+
+
+def deletes(plain: Plain) -> bool:
+    """Say whether the remote object of an Object goes with it."""
+    policies = plain["spec"].get("managementPolicies", ["*"])
+    return "*" in policies or "Delete" in policies
 
 
 def answers(query: str, held: Plain) -> bool:
