@@ -62,6 +62,7 @@ def test_a_service_without_endpoints_is_named_and_not_fine(tmp_path: Path) -> No
     ran = run("plan", "--workloads", write(tmp_path / "f.yaml", objects))
     assert not routes(ran.out)
     assert "ModelService ml-team/chat: no route: No ModelEndpoints of this namespace matched" in ran.err
+    assert "a replica has its endpoint once it is Ready" in ran.err, "a first plan has none that is"
     assert ran.code == 2
 
 

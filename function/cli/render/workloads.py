@@ -275,7 +275,8 @@ def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:
             text = f"{route.title}: no Service yet of {', '.join(route.assumed)}: assumed one of that name"
             note(text)
         if not route.response.desired:
-            complain([f"ModelService {route.title}: no route: {resolved.message}"], "warning")
+            why = f"{resolved.message}; a replica has its endpoint once it is Ready"
+            complain([f"ModelService {route.title}: no route: {why}"], "warning")
             all_routed = False
         address = route.response.status.get("address")
         where = f", {address}" if address else ""
