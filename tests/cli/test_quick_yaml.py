@@ -244,6 +244,79 @@ def test_a_list_is_read_as_slowly(text: str, reason: str) -> None:
     assert quickly is None or quickly == _slowly(text), reason
 
 
+_ENTRY = "  spec:\n    engines:\n    - name: a"
+_further = st.sampled_from(
+    (
+        *(
+            "      b: |+\n        text",
+            "      b: >-\n        text\n        more",
+            "      c: [1,\n        2]",
+            "",
+        ),
+        *("    - name: b", "    -x", "    -", "    # no", "    other: 1", "  status: x", "  spec: {}", "   "),
+        *(
+            "      - c",
+            "        d",
+            '      q: "a',
+            '    b"',
+            "  data: |",
+            "  data: '",
+            "    '",
+            "    engines:",
+        ),
+        f"    engines: {parsing._STAND_IN}",
+    )
+)
+_replica = st.tuples(
+    st.sampled_from((_ENTRY, f"  data: |\n{_ENTRY}", f"  data: '\n{_ENTRY}", "  spec:\n    a: 1")),
+    st.lists(_further, max_size=4),
+).map(lambda parts: "\n".join((parts[0], *parts[1])))
+
+
+@given(st.lists(_replica, min_size=1, max_size=2))
+def test_engines_that_several_items_have_are_read_as_slowly(items: list[str]) -> None:
+    listed = "".join(f"- kind: R\n{item}\n" for item in items * 2)
+    text = f"apiVersion: v1\nitems:\n{listed}kind: List\n"
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), text
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (
+            f"{_ENTRY}\n      b: |+\n        text\n\n  status: x",
+            "an empty line belongs to the text before it",
+        ),
+        ("  spec:\n    engines:\n    -x", "a word that begins with a dash is no entry"),
+        ("  spec: {}\n  data: |\n    engines:\n    - a", "they stand in a text"),
+        ("  spec: {}\n  data: '\n\n    engines:\n    - a'", "they stand in quotes"),
+        (
+            f"  spec: {{engines: {parsing._STAND_IN}}}\n  data:\n    engines:\n    - a",
+            "the words stand there",
+        ),
+        (f"{_ENTRY}\n      name: b", "a name that is given twice"),
+        (f"{_ENTRY}\n    engines: []", "a field that is given twice"),
+        (f"{_ENTRY}\n      b:\n       c\n\n       d", "a text goes on behind an empty line"),
+    ],
+)
+def test_what_only_looks_like_engines_is_read_as_slowly(item: str, reason: str) -> None:
+    text = f"apiVersion: v1\nitems:\n- kind: R\n{item}\n- kind: R\n{item}\nkind: List\n"
+    quickly = _quickly(text)
+    assert quickly is None or quickly == _slowly(text), reason
+
+
+def test_engines_that_several_items_have_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are half of the text of a fleet, and a deployment has thousands of replicas."""
+    items = [{"kind": "R", "spec": {"engines": [{"name": "main"}]}, "status": {"at": at}} for at in range(9)]
+    text = yaml.safe_dump({"apiVersion": "v1", "items": items, "kind": "List"})
+    read: list[str] = []
+    at_once = ryaml.loads_all  # type: ignore[attr-defined]
+    monkeypatch.setattr(ryaml, "loads_all", lambda part: read.append(part) or at_once(part))
+    assert parsing.read_quickly(text, parsing.lines_of(text)) == [yaml.safe_load(text)]
+    assert "".join(read).count("name: main") == 1
+
+
 def test_a_list_is_read_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ryaml holds a whole text a second time, which took a quarter of the time and most of the memory."""
     items = [build.cluster(name, [build.pool("h100", 4)]) for name in ("east", "north", "west")]

@@ -74,6 +74,10 @@ _COMMENT = re.compile(r"[ \t]*#.*")
 _PLAIN = re.compile(r"[ -]*[A-Za-z][\w./-]*:(?: [\w\"'/.-]*)?")
 """A line that has none of the shapes, as nearly all lines of a dump: a key, and a word at most."""
 _LISTED = re.compile(r"(apiVersion: [\w./]+\nitems:\n)- ")
+_ENGINES = re.compile(r"\n    engines:((?:\n    (?: |-(?: |$)).*)+)(?=\n *[^ \n]|\Z)", re.MULTILINE)
+"""The engines in the spec of an item: lines that are further in or begin an entry. No blank line may follow:
+it can belong to the last text."""
+_STAND_IN = "engines that another item has too"
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029")
 """Line ends of YAML beside the usual one."""
 _DOCUMENTS = ("\n---", "\n...", *_LINE_ENDS)
@@ -125,9 +129,28 @@ def _listed_quickly(text: str, loads_all: Callable[[str], Any]) -> list[object] 
     if not (begun and ended) or any(mark in text for mark in _DOCUMENTS):
         return None
     [document] = loads_all(f"{begun[1]}kind: {below}")
+    engines: dict[str, object] = {}
     parts = items[begun.end() :].split("\n- ")
-    document["items"] = [item for part in parts for [[item]] in [loads_all(f"- {part}\n")]]
+    document["items"] = [_item(part, engines, loads_all) for part in parts]
     return [document]
+
+
+def _item(part: str, engines: dict[str, object], loads_all: Callable[[str], Any]) -> object:
+    """Read an item of a list; replicas of a deployment share their engines, which are read once.
+
+    They are half of the text of a fleet. Where they stand in a text, or elsewhere, the item is read whole.
+    """
+    match = _ENGINES.search(part)
+    if match and _STAND_IN not in part:
+        [[item]] = loads_all(f"- {part[: match.start()]}\n    engines: {_STAND_IN}{part[match.end() :]}\n")
+        spec = item.get("spec") if isinstance(item, dict) else None
+        if isinstance(spec, dict) and spec.get("engines") == _STAND_IN:
+            if match[1] not in engines:
+                [engines[match[1]]] = loads_all(f"{match[1]}\n")
+            spec["engines"] = engines[match[1]]
+            return item
+    [[whole]] = loads_all(f"- {part}\n")
+    return whole
 
 
 def parse_documents(name: str, text: str) -> Iterator[object]:
