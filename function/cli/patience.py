@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 STARTED = time.monotonic()
 PATIENCE = 1.0
 """Seconds that the program may take before a terminal shows what takes them."""
+BLINK = 0.2
+"""Seconds below which a line would only flicker."""
 
 
 @contextmanager
-def after_patience(show: Callable[[], object]) -> Iterator[None]:
-    """Call `show` beside what is done here, once the patience is over; at the end it is called no more."""
-    clock = Timer(max(STARTED + PATIENCE - time.monotonic(), 0), show)
+def after_patience(show: Callable[[], object], least: float = 0) -> Iterator[None]:
+    """Call `show` beside what is done here, once the patience is over; at the end it is called no more.
+
+    `least`: seconds that this alone may take.
+    """
+    clock = Timer(max(STARTED + PATIENCE - time.monotonic(), least), show)
     clock.daemon = True
     clock.start()
     try:
@@ -48,7 +53,7 @@ def waiting(what: str) -> Iterator[None]:
         stream.flush()
 
     try:
-        with after_patience(show):
+        with after_patience(show, BLINK):
             yield
     finally:
         if shown:

@@ -16,7 +16,7 @@ import click
 import pytest
 
 from function.cli import COMMANDS, group, main, patience, text
-from function.cli.commands import lint, plan as plan_command
+from function.cli.commands import lint, plan as plan_command, watch as watch_command
 from function.cli.worlds import manifests
 from tests.cli.command import run, write
 from tests.schema.crds import ROOT
@@ -385,12 +385,24 @@ def _written(screen: _Watched) -> None:
         assert screen.is_written.wait(PATIENCE)
 
 
+def _looked(screen: _Watched) -> None:
+    def look(*_: object) -> Iterator[Any]:
+        assert screen.is_written.wait(PATIENCE)
+        return iter(())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch_command, "_look", look)
+        plane: Any = None
+        assert next(watch_command._looks(plane, {}, 0)) == {}
+
+
 @pytest.mark.parametrize(
     ("takes_long", "shown", "reason"),
     [
         (_tracked, "Reading", "the first item does not arrive"),
         (_imported, "Starting", "the modules of a verb come from a slow disk"),
         (_written, "Writing", "there is nothing to count off"),
+        (_looked, "Reading", "a control plane has much to list"),
     ],
 )
 def test_a_clock_shows_what_takes_long_before_it_is_done(

@@ -23,6 +23,7 @@ from function.cli.bad_input import BadInput
 from function.cli.commands.machine_class import doubt
 from function.cli.live import NODES, ControlPlane, Target, read_device_classes, read_slices
 from function.cli.options import Command, end, lenient, reads_devices
+from function.cli.patience import waiting
 from function.cli.text import as_yaml, complain, listed, note, slug
 from function.cli.worlds.derive import slices_of
 from function.cli.worlds.inputs import read_manifests
@@ -126,7 +127,8 @@ def _read(
         if files:
             raise BadInput("--context and --kubeconfig read ResourceSlices and Nodes: leave the files out")
         cluster = ControlPlane(target)
-        return read_slices(cluster), cluster.objects(NODES), read_device_classes(cluster), ()
+        with waiting("Reading"):
+            return read_slices(cluster), cluster.objects(NODES), read_device_classes(cluster), ()
     if not files:
         raise BadInput("name a cluster with --context, or files with its ResourceSlices and Nodes")
     manifests, errors = read_manifests(files)

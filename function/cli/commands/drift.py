@@ -14,6 +14,7 @@ from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
 from function.cli.live import NODES, RULES, ControlPlane, Target, newest, read_slices
 from function.cli.options import FILES, OUTPUT, Command, end, lenient, reads_devices
+from function.cli.patience import waiting
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all, slices_of
 from function.cli.worlds.inputs import read_manifests
@@ -81,8 +82,9 @@ def _live(manifests: Manifests, target: Target) -> LiveDevices:
             f"{file} has ResourceSlices, and --context or --kubeconfig read them: give one of both"
         )
     connection = ControlPlane(target)
-    slices, nodes = read_slices(connection), connection.objects(NODES)
-    return slices, nodes, LiveRules(*(newest(connection, versions) or [] for versions in RULES))
+    with waiting("Reading"):
+        slices, nodes = read_slices(connection), connection.objects(NODES)
+        return slices, nodes, LiveRules(*(newest(connection, versions) or [] for versions in RULES))
 
 
 def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ...]]:

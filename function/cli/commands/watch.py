@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -23,6 +23,7 @@ from function.cli.bad_input import BadInput
 from function.cli.group import INTERRUPTED
 from function.cli.live import ADAPTERS, DEPLOYMENTS, REPLICAS, ControlPlane, identities
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
+from function.cli.patience import waiting
 from function.cli.text import answered, counted, note, printable
 from function.cli.worlds.inputs import Origin, Source, title_of
 from function.cli.worlds.settling import Standing, StateChange, adapter_standing, changes, standing
@@ -94,12 +95,9 @@ def watch(
       kubectl fleet watch support --adapter
     """
     plane = ControlPlane(source.target)
-    every = _chosen(
-        plane,
-        Origin(plane.title, source.namespace, plane.namespace),
-        names,
-        ADAPTER if adapter else DEPLOYMENT,
-    )
+    origin, kind = Origin(plane.title, source.namespace, plane.namespace), ADAPTER if adapter else DEPLOYMENT
+    with waiting("Reading"):
+        every = _chosen(plane, origin, names, kind)
     until = None if timeout is None else monotonic() + timeout
     last = dict.fromkeys(every, Standing())
     deleted: list[Watched] = []
@@ -180,7 +178,9 @@ def _looks(
     first = True
     while True:
         try:
-            yield dict(_look(plane, [*watched]))
+            with waiting("Reading") if first else nullcontext():  # Later nobody waits for it.
+                looks = dict(_look(plane, [*watched]))
+            yield looks
             silent = False
         except BadInput as error:
             if first:
