@@ -132,6 +132,7 @@ def test_a_mutated_object_is_refused_by_both_readers_or_by_none(seed: int) -> No
         ("min_replicas", 3, "did you mean minReplicas?", "another convention"),
         ("topologySpread", [], "it belongs to spec.placement", "one level too high"),
         ("clusterSelector", {}, "it belongs to spec.template.spec", "two levels too high"),
+        ("plicas", 3, "did you mean replicas?", "its end"),
         ("colour", "red", "there is crossplane, minReplicas, placement, replicas", "nothing near"),
     ],
 )

@@ -339,6 +339,11 @@ class Check:
         """
         if key in ELSEWHERE:
             return ELSEWHERE[key]
+        # `count` and `nodes` stand for nodeCount, though accounting and zones are spelt more like them.
+        ends = (f"{key.removesuffix('s')}count".casefold(), key.casefold())
+        longer = [name for end in ends for name in schema.properties if name.casefold().endswith(end)]
+        if longer:
+            return f"did you mean {min(longer, key=len)}?"
         if nearest(key, schema.properties):
             return closest(key, schema.properties)
         maps = [name for name, child in schema.properties.items() if child.values is not None]
@@ -421,7 +426,8 @@ def _meant(schema: Schema, value: Any) -> str:
     A guess is made where YAML is known to surprise: `yes` and `1` that stand for texts, numbers in quotes,
     and one line that was to be a list.
     """
-    if schema.type == "string" and not schema.enum and isinstance(value, bool | int | float):
+    stands_for = not schema.enum or str(value) in schema.enum
+    if schema.type == "string" and stands_for and isinstance(value, bool | int | float):
         written = ('"false" or "no"', '"true" or "yes"')[value] if isinstance(value, bool) else f'"{value}"'
         return f"did you mean {written}, in quotes?"
     if schema.type in ("integer", "boolean") and isinstance(value, str):
