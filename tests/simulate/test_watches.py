@@ -374,6 +374,28 @@ def test_an_annotation_that_an_answer_leaves_out_goes(happens: str) -> None:
     assert made.objects[name]["metadata"]["annotations"].keys() == {"touched"}
 
 
+def test_what_somebody_deletes_is_observed_until_it_is_gone() -> None:
+    """It is referred to, and Crossplane reads what is referred to, whatever becomes of it."""
+    read: list[list[Plain]] = []
+
+    def answer(content: bytes) -> bytes:
+        observed = pb.RunFunctionRequest.FromString(content).observed.resources
+        read.append([drive.plain(observed[key].resource) for key in observed])
+        response = pb.RunFunctionResponse()
+        response.desired.resources["thing"].resource.update(thing("composed"))
+        return response.SerializeToString()
+
+    made = ControlPlane({"Asker": [Step(answer)]})
+    say(made, "hello")
+    made.run(10.0)
+    read.clear()
+    made.delete(Name("Thing", ASKER.namespace, "composed"), by_hand=True)
+    made.run(DYING + 1.0)
+    (leaving,), (afresh,) = read[0], read[-1]
+    assert "deletionTimestamp" in leaving["metadata"]
+    assert "deletionTimestamp" not in afresh["metadata"]
+
+
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")
 CACHE = Name("ModelCache", build.NAMESPACE, "weights")
 

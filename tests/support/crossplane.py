@@ -722,7 +722,7 @@ class ControlPlane:
         references = composite.began.get("spec", {}).get("resourceRefs", ())
         for key, child in composite.composed.items():
             held = self._cache.get(child, self.objects.get(child)) if [*child] in references else None
-            if held is not None and "deletionTimestamp" not in held["metadata"]:
+            if held is not None:
                 asked.observed.resources[key].CopyFrom(self._sent(held))
                 composite.seen[key] = held["metadata"]["resourceVersion"]
         return asked
