@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.simulate import episode
-from tests.simulate.plane import Plane
+from tests.simulate.driven import DEPLOYMENT
 from tests.support import build, drive, parts, scale, scarce
 from tests.support.rejected import one, wants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulate.plane import Deployment
+    from tests.simulate.driven import Driven
     from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -26,13 +25,6 @@ AGAIN = 5
 """Reconciles of the world at rest."""
 
 
-class Explaining(Plane):
-    """A control plane whose Composition asks for the whole explanation."""
-
-    def request(self, of: Deployment, required: dict[str, Any]) -> World:
-        return super().request(of, required).but(input={"explain": "Status"})
-
-
 def _nothing(_: World, __: drive.Answer) -> None:
     """Look at nothing on the way."""
 
@@ -40,29 +32,29 @@ def _nothing(_: World, __: drive.Answer) -> None:
 @pytest.mark.parametrize("number", range(scale.BATCHES))
 def test_five_reconciles_of_a_world_at_rest_say_the_same(number: int) -> None:
     for seed in scale.batch(number, quick=96, gate=1_000):
-        made = episode.plane(parts.Source(seed))
-        lived = Explaining(made.clusters, made.deployments, made.caches)
-        for of in lived.deployments:
-            of.plain["spec"]["replicas"] = seed % 9
+        clusters, deployments = episode.fleet(parts.Source(seed))
+        for plain in deployments:
+            plain["spec"]["replicas"] = seed % 9
+        lived = episode.driven(seed, clusters, deployments, _nothing, {"explain": "Status"})
         _rest(lived)
-        for of in lived.deployments:
-            said = [lived.reconcile(of, _nothing) for _ in range(AGAIN)]
+        for of in lived.living(DEPLOYMENT):
+            said = [lived.reconcile(of) for _ in range(AGAIN)]
             for item in said:
                 assert item.conditions == said[0].conditions, f"seed {seed}"
                 assert item.status == said[0].status, f"seed {seed}"
                 assert item.events == (), f"seed {seed}"
 
 
-def _rest(lived: Plane) -> None:
+def _rest(lived: Driven) -> None:
     """Reconcile until nothing changes, however the replicas do."""
     before = None
     for _ in range(PATIENCE):
-        said = [lived.reconcile(of, _nothing) for of in lived.deployments]
+        said = [lived.reconcile(of) for of in lived.living(DEPLOYMENT)]
         lived.age()
         now = [(item.desired, item.conditions, item.status) for item in said]
-        if now == before and not lived.dying:
+        if now == before and not lived.leaving():
             return
-        before = copy.deepcopy(now)
+        before = now
     pytest.fail("no rest")
 
 
