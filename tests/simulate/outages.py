@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from function.api.text import seconds_of, text_of
+from tests.simulate.driven import CLUSTER, DEPLOYMENT, REPLICA, Driven
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.plane import Deployment, Plane
 from tests.support import build
 from tests.support.cases import ask, clusters
+from tests.support.crossplane import VERSIONS, name_of
 
 if TYPE_CHECKING:
     from tests.support.drive import Answer
@@ -51,29 +52,33 @@ class Outages:
     def __post_init__(self) -> None:
         """Make the fleet and the deployment."""
         placement = {"evacuate": {"afterSeconds": AFTER}, "disruption": {"maxUnavailable": 1}}
-        fleet = {cluster["metadata"]["name"]: cluster for cluster in clusters(**dict.fromkeys(self.names, 9))}
-        self.plane = Plane(fleet, [Deployment(ask(self.wanted, placement=placement))])
+        fleet = clusters(**dict.fromkeys(self.names, 9))
+        version = self.draw.choice(VERSIONS)
+        self.plane = Driven([*fleet, ask(self.wanted, placement=placement)], self._look, version=version)
+        (self.of,) = self.plane.living(DEPLOYMENT)
 
     @property
     def running(self) -> dict[str, Plain]:
         """The replicas that exist, by key."""
-        observed = self.plane.deployments[0].observed
-        return {key: manifest for key, manifest in observed.items() if manifest["kind"] == "ModelReplica"}
+        composed = self.plane.composed(self.of)
+        return {key: manifest for key, manifest in composed.items() if manifest["kind"] == REPLICA}
 
     def step(self) -> None:
         """Let ten minutes pass."""
         self.now += STEP
-        for name, cluster in self.plane.clusters.items():
-            if name not in self.cut:
-                seen = self.now - self.draw.randrange(LAG - COARSE) + self.wrong.get(name, 0)
-                cluster["status"]["heartbeat"] = text_of(seen - seen % COARSE)
+        for name, cluster in self.plane.living(CLUSTER).items():
+            if name.name not in self.cut:
+                seen = self.now - self.draw.randrange(LAG - COARSE) + self.wrong.get(name.name, 0)
+                heartbeat = text_of(seen - seen % COARSE)
+                self.plane.patch(name, status={**cluster["status"], "heartbeat": heartbeat})
         for key, replica in self.running.items():
             placed = self.born.setdefault(replica["metadata"]["uid"], self.now)
             if key.split("-")[1] not in self.cut:
                 ready = build.condition("Ready", status=self.now >= placed + STARTS)
                 since = placed + STARTS if ready["status"] == "True" else placed
-                replica["status"] = {"conditions": [ready | {"lastTransitionTime": text_of(since)}]}
-        self.plane.reconcile(self.plane.deployments[0], self._look)
+                condition = ready | {"lastTransitionTime": text_of(since)}
+                self.plane.patch(name_of(replica), status={"conditions": [condition]})
+        self.plane.reconcile(self.of)
         self.plane.age()
 
     def _look(self, world: World, answer: Answer) -> None:
