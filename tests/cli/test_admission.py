@@ -207,3 +207,13 @@ def test_a_schema_and_its_rules_are_compiled_once_however_many_objects(tmp_path:
     load([str(write(tmp_path / "f.yaml", [*deployments, build.deployment("one-more", 1)]))])
     assert kinds.schema_of.cache_info().misses == 1
     assert structural._program.cache_info().misses == first
+
+
+def test_the_levels_of_a_schema_that_no_object_has_are_not_compiled() -> None:
+    kinds.schema_of.cache_clear()
+    (kind,) = (kind for kind in kinds.shipped().values() if kind.kind == "ModelDeployment")
+    schema = kinds.schema_of(kind.kind, kind.versions[-1])
+    assert "properties" not in vars(schema)
+    assert kinds.check(build.deployment("chat", 2), kind) == []
+    assert "properties" in vars(schema.properties["spec"])
+    assert "properties" not in vars(schema.properties["status"])
