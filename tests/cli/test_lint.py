@@ -7,9 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cli.command import run, write
-from tests.cli.mistakes import MISTAKES, folder
+from tests.cli.mistakes import COMPOSITION, MISTAKES, folder
 from tests.schema.crds import ROOT
 from tests.support import build
 
@@ -262,6 +263,19 @@ def test_gangs_are_bound_by_a_release_that_has_pod_groups(
         objects.append({"apiVersion": api, "kind": "SchedulerConfig", "celVersion": default})
     problems = run("lint", write(tmp_path / "f.yaml", objects), "-o", "json").data["problems"]
     assert [problem["code"] for problem in problems] == expected, (reason, problems)
+
+
+def test_a_composition_calls_the_function_once(tmp_path: Path) -> None:
+    """Each of two steps places what is wanted: replicas that another step desires are not its own."""
+    composition = yaml.safe_load(COMPOSITION)
+    (step,) = composition["spec"]["pipeline"]
+    other = {"step": "others", "functionRef": {"name": "function-auto-ready"}}
+    composition["spec"]["pipeline"] = [step, other]
+    assert run("lint", write(tmp_path / "f.yaml", [composition])).code == 0
+    composition["spec"]["pipeline"] = [step, other, {**step, "step": "again"}]
+    ran = run("lint", write(tmp_path / "f.yaml", [composition]), "-o", "json")
+    (problem,) = ran.data["problems"]
+    assert (problem["code"], problem["object"].endswith("step again")) == ("StepTwice", True)
 
 
 def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def lint(paths: Iterable[str]) -> Linted:
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
     looked_at = read + len(manifests.contradictions)
     if not (looked_at or problems):
-        raise BadInput("there is no object in what was given: nothing was looked at")
+        raise BadInput("there is no object in what was given that is read here: nothing was looked at")
     # Errors come first: a warning may be about what one of them has taken away.
     in_order = sorted(dict.fromkeys(problems), key=lambda problem: (problem.level != ERROR, problem))
     return Linted(count, looked_at, tuple(in_order), manifests.ignored)
@@ -168,6 +168,14 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
         yield _problem(
             contradiction.manifest, (), level=ERROR, code=UNREADABLE, message=contradiction.message
         )
+    steps_before: dict[tuple[str, str], Manifest] = {}
+    for manifest in manifests.step_inputs:
+        composition = manifest.holder.rpartition(", step ")[0]
+        if steps_before.setdefault((manifest.file, composition), manifest) is not manifest:
+            message = (
+                "an earlier step of the Composition is of this function too, and each places all replicas"
+            )
+            yield _problem(manifest, (), level=WARNING, code="StepTwice", message=message)
     for manifest, code, path, message in advisories(manifests):
         yield _problem(manifest, path, level=WARNING, code=code, message=message)
     for manifest in manifests["ModelDeployment"]:
