@@ -199,12 +199,12 @@ def note(text: str) -> None:
     complain([text], "note")
 
 
-def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:
+def reassure(out: Screen, text: str, faults: Collection[str], indent: str = "") -> None:
     """Say that all is well; where something could not be read, say no more than is known."""
     if faults:
-        out.print(f"{indent}? {escape(text)}, as far as the files can be read", style="yellow")
+        out.say(f"{indent}? {escape(text)}, as far as the files can be read", style="yellow")
     else:
-        out.print(f"{indent}✓ {escape(text)}", style="green")
+        out.say(f"{indent}✓ {escape(text)}", style="green")
 
 
 def answered(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:

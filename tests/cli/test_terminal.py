@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -159,3 +160,11 @@ def test_no_line_of_a_narrow_pipe_ends_in_a_space(
     ran = run(*command, "example/three-teams")
     assert ran.out
     assert [line for line in ran.out.split("\n") if line.endswith(" ")] == []
+
+
+def test_a_sentence_that_reassures_goes_on_as_far_in_as_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = run("verify", "example/three-teams").out.split("\n")
+    after = [below for line, below in pairwise(lines) if line.startswith("  ✓ ")]
+    assert after
+    assert all(below.startswith("    ") for below in after)
