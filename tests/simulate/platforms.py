@@ -1,9 +1,9 @@
 """What is behind the ModelReplicas of a simulated fleet: it starts pods slowly, or never, and tells it late.
 
 `Foreign` is any platform: it publishes a generation with Ready, or nothing but Ready. `Chain` is ours, whole:
-the handler of ModelReplicas, Crossplane, provider-kubernetes, the controllers of Deployments,
-LeaderWorkerSets and KServe, and the kubelets. There each acts in an order of its own, or does not, or twice;
-each looks at what it saw an hour ago; and what each wrote may be lost after it took effect:
+the handler of ModelReplicas, Crossplane, provider-kubernetes (`provider`), the controllers of Deployments,
+LeaderWorkerSets and KServe, and the kubelets (`workers`). There each acts in an order of its own, or does
+not, or twice; each looks at what it saw an hour ago; and what each wrote may be lost after it took effect:
 
 - Crossplane composes from what it read before, applies and fails before it writes the status;
 - the provider has not acted yet, only polls, cannot reach the cluster, or loses what it was answered;
@@ -17,15 +17,15 @@ Both know the truth of every replica.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function.api.model import mapping
 from tests.replica import build as replicas, kserve_cluster
-from tests.simulate.workers import BROKEN, Cluster, Refused, condition, image_of, place_of, written
+from tests.simulate.provider import Provider
+from tests.simulate.workers import BROKEN, WORKLOADS, Cluster, condition, image_of, place_of, written
 from tests.support import build
 from tests.support.any_request import AnyRequest
+from tests.support.crossplane import DYING, ControlPlane, Name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 Template = tuple[str, ...]
 
-CLAIMED = ("ResourceClaimTemplate", "Secret")
 CROSSPLANE, PROVIDER, CONTROLLERS = "Crossplane", "the provider", "the controllers"
 USUAL = {CROSSPLANE: 0.3, PROVIDER: 0.4, CONTROLLERS: 0.4}
 
@@ -138,14 +137,10 @@ class Chain:
     fleet: Mapping[str, Plain]
     remote: dict[str, Cluster] = field(default_factory=dict)
     """The clusters by name. They outlive their InferenceCluster."""
-    watches: bool = True
-    """Whether the provider hears of what changes on a cluster, or polls."""
-    objects: dict[str, dict[str, Plain]] = field(default_factory=dict)
-    """Observed composed resources by key, by the uid of the replica."""
+    composed: dict[str, dict[str, Name]] = field(default_factory=dict)
+    """Composed resources by key, by the uid of the replica."""
     earlier: dict[str, dict[str, Plain]] = field(default_factory=dict)
     """The same as Crossplane read them before."""
-    going: list[tuple[str, Plain]] = field(default_factory=list)
-    """Objects that Crossplane deleted, with their clusters, while the provider has not acted."""
     proven: dict[str, Template] = field(default_factory=dict)
     """What all pods of a replica ran when all of them took requests, by its uid."""
     asleep: dict[str, int] = field(default_factory=dict)
@@ -158,8 +153,20 @@ class Chain:
     """Whether everybody acts at once."""
     gentle: bool = False
     """Whether the pods of a replica are replaced while others of it serve."""
-    complaints: list[str] = field(default_factory=list)
     born: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with a control plane that has what is composed; who reconciles, and when, is drawn here."""
+        self.plane = ControlPlane({})
+        self.provider = Provider(self.plane, self._lead, self.draw)
+
+    def _lead(self, config: str) -> Cluster | None:
+        return self.remote.get(config.removesuffix("-kubeconfig"))
+
+    @property
+    def complaints(self) -> list[str]:
+        """What left a cluster while pods refer to it."""
+        return self.provider.complaints
 
     # The truth
 
@@ -215,15 +222,13 @@ class Chain:
     def _workloads(self, replica: Plain) -> list[Place]:
         places = (place_of(one) for one in self._manifests(replica))
         objects = self._cluster(replica).objects
-        return [
-            place for place in places if place in objects and place[1] in ("Deployment", "LeaderWorkerSet")
-        ]
+        return [place for place in places if place in objects and place[1] in WORKLOADS]
 
     def _manifests(self, replica: Plain) -> list[Plain]:
-        observed = self.objects.get(replica["metadata"]["uid"], {})
+        composed = self.composed.get(replica["metadata"]["uid"], {})
         return [
-            one["spec"]["forProvider"]["manifest"]
-            for key, one in observed.items()
+            self.plane.objects[name]["spec"]["forProvider"]["manifest"]
+            for key, name in composed.items()
             if not key.startswith("epp")
         ]
 
@@ -265,7 +270,7 @@ class Chain:
             cluster.reachable = not cluster.reachable
         else:
             self.asleep[name] = self.draw.choice((0, 4, 12))
-        self.watches = self.draw.odds(0.5)
+        self.provider.watches = self.draw.odds(0.5)
 
     def refuse(self) -> None:
         """Let a quota refuse further pods of a cluster, or lift it."""
@@ -274,7 +279,7 @@ class Chain:
 
     def calm(self) -> None:
         """From now on everybody acts at once, in order."""
-        self.quiet = True
+        self.quiet = self.provider.quiet = True
         self.asleep.clear()
         for cluster in self.remote.values():
             cluster.reachable, cluster.quota = True, None
@@ -282,15 +287,17 @@ class Chain:
     def act(self, living: Mapping[str, Plain]) -> None:
         """Let everybody act, in any order, some twice and some not."""
         alive = {replica["metadata"]["uid"] for replica in living.values()}
-        for uid in [uid for uid in self.objects if uid not in alive]:  # Foreground: all of it went before.
-            for one in self.objects.pop(uid).values():
-                if one["kind"] == "Object":
-                    self._withdraw(one["cluster"], one["spec"]["forProvider"]["manifest"], whole=True)
-        turns = [self._compose, self._provide, self._control]
+        for uid in [uid for uid in self.composed if uid not in alive]:  # Foreground: all of it went before.
+            for name in self.composed.pop(uid).values():
+                self.provider.drop(self.plane.objects[name])
+                self.plane.delete(name, by_hand=True)
+        self.provider.lateness = self.lags[PROVIDER]
+        turns = [lambda: self._compose(living), self.provider.act, self._control]
         if not self.quiet:
             turns = self.draw.sample([*turns, self.draw.choice(turns)], k=4)
         for turn in turns:
-            turn(living)
+            turn()
+        self.plane.run(2 * DYING)
         for replica in living.values():
             self._prove(replica)
 
@@ -306,22 +313,23 @@ class Chain:
 
     def _reconcile(self, replica: Plain) -> None:
         uid, metadata = replica["metadata"]["uid"], replica["metadata"]
-        held = self.objects.setdefault(uid, {})
-        observed = self.earlier.get(uid, held) if self._late(0.1) else held
+        held = self.composed.setdefault(uid, {})
+        now = {key: self.plane.objects[name] for key, name in held.items()}
+        observed = self.earlier.get(uid, now) if self._late(0.1) else now
         observed = {key: observed[key] for key in observed if key in held}
-        self.earlier[uid] = copy.deepcopy(held)
+        self.earlier[uid] = now
         cluster = self.fleet.get(replica["spec"]["clusterName"])
         delivered = {"cluster": [cluster]} if cluster is not None and not self._late(0.05) else {}
         stated = {key: value for key, value in replica.items() if key != "status"} | {
             "status": replica.get("status", {})
         }
         namespace = {"remoteNamespace": "Same"} if self.to_own_namespace else {}
-        asked = replicas.config(status="Engines", secrets="Mirror", **namespace)
+        asked = replicas.config(status="Engines", secrets="Mirror", watch=True, **namespace)
         answer = AnyRequest(stated, observed, delivered, asked).answer()
         for key in [key for key in held if key in observed and key not in answer.desired]:
-            self.going.append((held[key]["cluster"], held.pop(key)))
+            self.plane.delete(held.pop(key), by_hand=True)
         for key, desired in answer.desired.items():
-            held[key] = self._applied(replica, held.get(key), desired)
+            held[key] = self._apply(replica, held.get(key), desired)
             if self._late(0.01):
                 return  # Crossplane ends here: the rest is not applied, and no status written.
         if self._late(0.1):
@@ -335,81 +343,19 @@ class Chain:
         )
         replica["status"] = {**answer.status, "conditions": rows}
 
-    def _applied(self, replica: Plain, held: Plain | None, desired: Plain) -> Plain:
-        made = {"status": {}, "metadata": {"generation": 0}} if held is None else held
-        edited = held is None or held["spec"] != desired["spec"]
-        self.born += held is None
-        metadata = {
-            "name": made["metadata"].get("name", f"object-{self.born}"),
-            **desired.get("metadata", {}),
-        }
-        metadata |= {"generation": made["metadata"]["generation"] + edited}
-        cluster = made.get("cluster", replica["spec"]["clusterName"])
-        applied = {**copy.deepcopy(desired), "metadata": metadata, "status": made["status"]}
-        return {**applied, "cluster": cluster}
-
-    # The provider
-
-    def _provide(self, living: Mapping[str, Plain]) -> None:
-        del living
-        for name, one in [*self.going]:
-            if self.remote[name].reachable and not self._late(self.lags[PROVIDER]):
-                self.going.remove((name, one))
-                self._withdraw(name, one["spec"]["forProvider"]["manifest"])
-        everything = [one for uid in sorted(self.objects) for one in self.objects[uid].values()]
-        if not self.quiet:
-            self.draw.shuffle(everything)
-        for one in everything:
-            if one["kind"] != "Object":
-                continue
-            current = condition_generation(one) == one["metadata"]["generation"]
-            polls = current and not self.watches
-            if not self._late(max(0.85, self.lags[PROVIDER]) if polls else self.lags[PROVIDER]):
-                self._carry(one, self.remote[one["cluster"]])
-
-    def _carry(self, one: Plain, cluster: Cluster) -> None:
-        manifest = one["spec"]["forProvider"]["manifest"]
-        place, seen = place_of(manifest), None
-        if not cluster.reachable:
-            self._report(one, synced=False, held=None)
-            return
-        try:
-            seen = cluster.objects.get(place)
-            if one["spec"].get("managementPolicies") != ["Observe"]:
-                seen = cluster.apply(place, manifest)
-        except Refused:
-            self._report(one, synced=False, held=None)
-            return
-        if not self._late(0.1):  # Else what it was answered is lost.
-            self._report(one, synced=seen is not None, held=seen)
-
-    @staticmethod
-    def _report(one: Plain, *, synced: bool, held: Plain | None) -> None:
-        one["status"] = reported(one, synced=synced, held=held)
-
-    def _withdraw(self, name: str, manifest: Plain, *, whole: bool = False) -> None:
-        """Delete a remote object; what pods refer to must not leave before them (Law C), but with them."""
-        cluster, place = self.remote[name], place_of(manifest)
-        if place[1] == "Namespace":
-            return  # Its management policies keep it.
-        cluster.delete(place)
-        if place[1] == "LLMInferenceService":
-            for made in [key for key in cluster.objects if key[3].startswith(f"{place[3]}-kserve")]:
-                cluster.delete(made)
-        if whole or place[1] not in CLAIMED:
-            return
-        leaving = {place_of(one["spec"]["forProvider"]["manifest"]) for _, one in self.going}
-        for other, held in cluster.objects.items():
-            if other[1] in ("Deployment", "LeaderWorkerSet") and other not in leaving:
-                pods = [pod.template for pod in cluster.mine(other)]
-                templates = (*written(held), *pods) if other[2] == place[2] else ()
-                if any(f"'{place[3]}'" in str(template) for template in templates):
-                    self.complaints.append(f"{place[1]} {place[3]} left while {other[3]} refers to it")
+    def _apply(self, replica: Plain, name: Name | None, desired: Plain) -> Name:
+        """Apply one composed resource: its name stays, its status too."""
+        if name is None:
+            self.born += 1
+            name = Name(desired["kind"], replica["metadata"]["namespace"], f"object-{self.born}")
+        metadata = desired.get("metadata", {}) | {"name": name.name, "namespace": name.namespace}
+        status = self.plane.objects.get(name, {}).get("status", {})
+        self.plane.write({**desired, "metadata": metadata, "status": status})
+        return name
 
     # The clusters
 
-    def _control(self, living: Mapping[str, Plain]) -> None:
-        del living
+    def _control(self) -> None:
         for name in sorted(self.remote):
             cluster = self.remote[name]
             self.asleep[name] = max(0, self.asleep.get(name, 0) - 1)
@@ -421,32 +367,13 @@ class Chain:
             cluster.tick(idle)
 
 
-def reported(one: Plain, *, synced: bool, held: Plain | None) -> Plain:
-    """Return the status of an Object: what its cluster has, and for whom the provider says so."""
-    about = {"observedGeneration": one["metadata"]["generation"]}
-    status = dict(one.get("status", {}))
-    before = [row for row in status.get("conditions", ()) if row["type"] != "Synced"]
-    rows = [build.condition("Synced", status=synced) | about]
-    if held is not None:
-        query = one["spec"].get("readiness", {}).get("celQuery", "")
-        kind = "Ready" if held["kind"] == "LLMInferenceService" else "Available"
-        ready = not query or condition(held, kind) == "True"
-        before = [build.condition("Ready", status=ready) | about]
-        status["atProvider"] = {"manifest": held}
-    return {**status, "conditions": [*rows, *before]}
-
-
 def _serve(cluster: Cluster, place: Place) -> None:
     """Do what KServe's controller does: make the workloads, and report on them."""
     service = cluster.objects[place]
-    made = [cluster.apply(place_of(one), one) for one in kserve_cluster.workloads(service).values()]
+    wanted = kserve_cluster.workloads(service).values()
+    made = [cluster.apply(place_of(one), one) for one in wanted]
+    cluster.owners |= dict.fromkeys(map(place_of, wanted), place)
     ready = str(all(condition(one, "Available") == "True" for one in made))
     about = {"observedGeneration": service["metadata"]["generation"]}
     status = {**about, "conditions": [{"type": "Ready", "status": ready}]}
     cluster.objects[place] = {**service, "status": status}
-
-
-def condition_generation(one: Plain) -> int:
-    """Return the generation that an Object's Synced is about, 0 for none."""
-    rows = mapping(one.get("status")).get("conditions", [])
-    return next((row.get("observedGeneration", 0) for row in rows if row["type"] == "Synced"), 0)

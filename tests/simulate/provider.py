@@ -147,7 +147,7 @@ class Provider:
         if cluster is not None and deletes(plain):
             if not cluster.reachable:
                 return
-            self.complaints += self._missed(cluster, place)
+            self.complaints += self._missed(plain, cluster, place)
             if self._happens(LOST):
                 cluster.delete(place)
                 return  # It looks once more, and finds nothing or what another Object applied.
@@ -160,19 +160,20 @@ class Provider:
             cluster.delete(place_of(plain["spec"]["forProvider"]["manifest"]))
         self.released.add(plain["metadata"]["uid"])
 
-    def _missed(self, cluster: Cluster, place: Place) -> Iterator[str]:
+    def _missed(self, plain: Plain, cluster: Cluster, place: Place) -> Iterator[str]:
         """Yield the workloads that stay, and refer to what leaves (Law C).
 
-        What another Object manages as well is applied again: such a pair is a matter of its own.
+        With its composite all of it goes, in any order. And what an Object of another team manages as well is
+        applied again: such a pair is a matter of its own.
         """
-        if place[1] not in CLAIMED:
+        if place[1] not in CLAIMED or not self._is_wanted(plain):
             return
         stay = {
-            place_of(plain["spec"]["forProvider"]["manifest"])
-            for plain in self.plane.objects.of_kind("Object").values()
-            if "deletionTimestamp" not in plain["metadata"] and self._cluster(plain) is cluster
+            place_of(other["spec"]["forProvider"]["manifest"]): other["metadata"]["namespace"]
+            for other in self.plane.objects.of_kind("Object").values()
+            if "deletionTimestamp" not in other["metadata"] and self._cluster(other) is cluster
         }
-        if place in stay:
+        if stay.get(place, plain["metadata"]["namespace"]) != plain["metadata"]["namespace"]:
             return
         for other, held in cluster.objects.items():
             if other[1] not in WORKLOADS or other[2] != place[2]:
@@ -181,6 +182,16 @@ class Provider:
                 templates = (*written(held), *(pod.template for pod in cluster.mine(other)))
                 if any(f"'{place[3]}'" in str(template) for template in templates):
                     yield f"{place[1]} {place[3]} left while {other[3]} refers to it"
+
+    def _is_wanted(self, plain: Plain) -> bool:
+        """Tell whether the composites of an Object are there, and not deleted."""
+        metadata = plain["metadata"]
+        for owner in metadata.get("ownerReferences", ()):
+            held = self.plane.objects.get(Name(owner["kind"], metadata["namespace"], owner["name"]), {})
+            there = held.get("metadata", {})
+            if there.get("uid") != owner["uid"] or "deletionTimestamp" in there:
+                return False
+        return True
 
     def _collect(self, name: Name, plain: Plain) -> None:
         """Make an Object for every pod that a collection selects, and delete those of pods that are gone."""
