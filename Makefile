@@ -86,7 +86,7 @@ gate: $(STAMP) ## the thorough share: about a minute for each check
 	FLEET_SCALE=gate $(PYTEST) -n auto -m "not soak and not e2e and not live"
 
 .PHONY: swarm
-swarm: $(STAMP) ## whole days, episodes and rollouts of a simulated control plane, for SECONDS=60
+swarm: $(STAMP) ## days, bursts, contests, episodes and rollouts of a simulated control plane, for SECONDS=60
 	$(BIN)/python -m tests.simulate --seconds $(SECONDS)
 
 .PHONY: soak

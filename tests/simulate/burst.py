@@ -17,8 +17,11 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+import yaml
+
+from example.caller import COMPOSITION
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
 from function.cluster.publish import charge, flag
@@ -37,6 +40,7 @@ Pool = tuple[str, str]
 
 PENDING, SETTLED = 15.0, 60.0
 """Times to live, in seconds."""
+SHIPPED: Plain = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"][0]["input"]
 END = 1_800.0
 """Seconds after which an episode is over, at rest or not."""
 PASSES = 4, 12
@@ -80,6 +84,10 @@ class Burst:
     seed: int
     input: Plain
     kind: Kind = field(default_factory=Kind)
+    left_out: frozenset[int] = frozenset()
+    """Numbers of the deployments that are not created, and of the disturbances that do not happen."""
+    happened: list[str] = field(default_factory=list)
+    """What a failing seed is read by."""
     wanted: dict[Name, Plain] = field(default_factory=dict)
     """The specs of the deployments."""
     answers: dict[Name, Answer] = field(default_factory=dict)
@@ -122,10 +130,13 @@ class Burst:
             self.plane.after(self.draw.uniform(0, SETTLED), lambda cluster=cluster: self._read(cluster))
         names = [f"model-{number:02}" for number in range(kind.deployments)]
         self.draw.shuffle(names)
-        for number, name in enumerate(names):
-            self.plane.after(number * kind.within / len(names), partial(self.create, name))
-        for _ in range(kind.disturbances):
-            self.plane.after(self.draw.uniform(kind.within, DISTURBED), self.disturb)
+        moments = [number * kind.within / len(names) for number in range(len(names))]
+        created = [partial(self.create, name) for name in names]
+        moments += [self.draw.uniform(kind.within, DISTURBED) for _ in range(kind.disturbances)]
+        self.chances = len(moments)
+        for number, moment in enumerate(moments):
+            if number not in self.left_out:
+                self.plane.after(moment, created[number] if number < len(names) else self.interfere)
 
     def _read(self, cluster: Plain) -> None:
         """Let a cluster take its snapshot; what it publishes is applied when its turn has come."""
@@ -148,13 +159,23 @@ class Burst:
         life = PENDING if mends else SETTLED
         self.plane.after(life * self.draw.uniform(0.9, 1.1), lambda: self._read(cluster))
 
+    def interfere(self) -> None:
+        """Let somebody interfere, once there is anything to interfere with."""
+        if self.wanted:
+            self.disturbed = self.plane.now
+            self.disturb()
+
+    def note(self, words: str) -> None:
+        """Write down what somebody did."""
+        self.happened.append(f"{self.plane.now:.0f} s {words}")
+
     def disturb(self) -> None:
         """Let somebody delete a replica, or want one more."""
-        self.disturbed = self.plane.now
         standing = sorted(self.replicas())
         if standing and self.draw.random() < 0.6:
             name = self.draw.choice(standing)
             self.by_hand.add(name)
+            self.note(f"{name.name} is deleted")
             self.plane.delete(name, by_hand=True)
         else:
             self.scale(self.draw.choice(sorted(self.wanted)), 1)
@@ -162,6 +183,7 @@ class Burst:
     def scale(self, name: Name, by: int) -> None:
         """Let a deployment want more or fewer replicas, and one at least."""
         self.wanted[name] = {**self.wanted[name], "replicas": max(1, self.wanted[name]["replicas"] + by)}
+        self.note(f"{name.name} wants {self.wanted[name]['replicas']}")
         self.plane.patch(name, spec=self.plane.objects[name]["spec"] | self.wanted[name])
 
     def create(self, name: str) -> None:
@@ -174,6 +196,7 @@ class Burst:
             plain["metadata"].pop(given, None)
         where = name_of(plain)
         self.wanted[where], self.passes[where], self.reasons[where] = plain["spec"], Counter(), set()
+        self.note(f"{where.name} is created, and wants {plain['spec']['replicas']}")
         self.plane.write(plain)
 
     def wish(self, name: str) -> Plain:
@@ -227,7 +250,13 @@ class Burst:
         self.running[name] = cluster, pool, nodes
         self.plane.patch(name, status={"conditions": [build.condition("Ready", status=True)]})
 
-    def play(self) -> Burst:
+    def live(self) -> Self:
+        """Play to the end. Raises BrokenPromise."""
+        if complaints := self.play().broken():
+            raise BrokenPromise("\n".join([f"seed {self.seed}", *self.happened, *complaints]))
+        return self
+
+    def play(self) -> Self:
         """Play until nothing has been created or deleted for some time, or time is up.
 
         That is as long as it takes until a change is noticed, by a cluster first, and each waits for its turn
@@ -295,13 +324,6 @@ def deployment_of(replica: Plain) -> Name:
 def parsed(replica: Plain) -> ModelReplica:
     """Return a replica as the function reads it."""
     return replica_api.parse(PlainDocument(replica))
-
-
-def live(burst: Burst) -> Burst:
-    """Play a burst to its end. Raises BrokenPromise."""
-    if complaints := burst.play().broken():
-        raise BrokenPromise("\n".join([f"seed {burst.seed}", *complaints]))
-    return burst
 
 
 def limited(nodes: int) -> Plain:

@@ -17,7 +17,7 @@ from function.cluster.arbiter import gives_way
 from function.scheduler.ledger import Ledger
 from tests.simulate.burst import CHURN, Burst, Kind, Pool, deployment_of, parsed
 from tests.simulate.sights import CLASSES, VALUES, Sights, rank, standing
-from tests.simulate.swarm import held
+from tests.simulate.swarm import WINDOW, held
 from tests.support import build
 from tests.support.crossplane import Name
 
@@ -82,11 +82,11 @@ class Contest(Burst):
         """Let a replica fail, too, or somebody want one less."""
         standing, drawn = sorted(self.replicas()), self.draw.random()
         if standing and drawn < 0.5:
-            self.disturbed, name = self.plane.now, self.draw.choice(standing)
+            name = self.draw.choice(standing)
+            self.note(f"{name.name} fails")
             self.plane.patch(name, status={"conditions": [build.condition("Ready", status=False)]})
             self.start(name)
         elif drawn < 0.65:
-            self.disturbed = self.plane.now
             self.scale(self.draw.choice(sorted(self.wanted)), -1)
         else:
             super().disturb()
@@ -144,6 +144,11 @@ NAMESPACES = (build.NAMESPACE, "team-b", "third")
 class Teams(Contest):
     """Three teams. The third is under no guarantee, or is guaranteed nothing."""
 
+    stood: dict[Name, str] = field(default_factory=dict)
+    """How every replica stands to what is guaranteed."""
+    outside: dict[Name, float] = field(default_factory=dict)
+    """When each was not within its guarantee last, or came."""
+
     def __post_init__(self) -> None:
         """Draw what is guaranteed, and at most, of a fleet of a dozen nodes."""
         draw = random.Random(f"teams {self.seed}")
@@ -170,8 +175,23 @@ class Teams(Contest):
         return plain
 
     def comes_first(self, deployment: Plain) -> bool:
-        """Others than the first team come first, and borrow what it is guaranteed."""
-        return deployment["metadata"]["namespace"] != NAMESPACES[0]
+        """Who has no class that preempts comes first, and borrows what the first team is guaranteed."""
+        named, team = class_of(deployment["spec"]), deployment["metadata"]["namespace"]
+        return named not in PREEMPTS and (team != NAMESPACES[0] or named != "")
+
+    def listen(self, event: str, plain: Plain) -> None:
+        """Follow who is within its guarantee."""
+        super().listen(event, plain)
+        before, self.stood = self.stood, self.standings()
+        for name, word in self.stood.items():
+            if {word, before.get(name)} != {"Within"}:
+                self.outside[name] = self.plane.now
+
+    def hear(self, name: Name, answer: Answer) -> None:
+        """Let a replica that has long been within its guarantee give way to nobody of another team."""
+        since = self.plane.now - WINDOW
+        self.sights.guaranteed = {of for of in self.stood if self.outside[of] < since}
+        super().hear(name, answer)
 
     def wronged(self) -> list[str]:
         """Return notes that are not true, and who waits within its guarantee for what others borrow."""

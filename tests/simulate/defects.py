@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     import pytest
 
     from function.api import Pool
+    from function.api.cluster import NamedVictim
     from function.objects import ObservedObject
     from function.scheduler.decision import Decision
     from function.scheduler.outcomes import Kept
+    from function.scheduler.preemption import StandingReplica
     from tests.simulate.rollouts import Weather
     from tests.support.crossplane import Step
 
@@ -186,6 +188,23 @@ def _name_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(arbiter, "arbitrate", lambda *_: Arbitration())
 
 
+def _protect_nobody(patch: pytest.MonkeyPatch) -> None:
+    """A replica within its guarantee gives way to a higher class of another team."""
+    covers, outranked = Preemptor.covers, passes._outranked
+
+    def outranks(self: Preemptor, other: StandingReplica) -> bool:
+        lower = None not in (self.value, other.rank) and other.rank < self.value
+        return covers(self, other) or (lower and other.holder != self.holder)
+
+    def to(inputs: Any, victim: Any, named: NamedVictim, shares: Any) -> str:
+        return outranked(inputs, victim, named, shares) or (
+            "" if named.quota else outranked(inputs, victim, named, None)
+        )
+
+    patch.setattr(Preemptor, "covers", outranks)
+    patch.setattr(passes, "_outranked", to)
+
+
 def _note_once(patch: pytest.MonkeyPatch) -> None:
     """A replica keeps the note on its standing to guarantees that it got first."""
 
@@ -249,19 +268,19 @@ def _pressing_day(seed: int) -> object:
 
 
 def _burst(seed: int) -> object:
-    return burst.live(burst.Burst(seed, {"overcommit": "Yield"}, burst.CHURN))
+    return burst.Burst(seed, {"overcommit": "Yield"}, burst.CHURN).live()
 
 
 def _quota(seed: int) -> object:
-    return burst.live(burst.Burst(seed, burst.limited(3), replace(burst.CHURN, start=None)))
+    return burst.Burst(seed, burst.limited(3), replace(burst.CHURN, start=None)).live()
 
 
 def _contest(seed: int) -> object:
-    return burst.live(Contest(seed, ON))
+    return Contest(seed, ON).live()
 
 
 def _teams(seed: int) -> object:
-    return burst.live(Teams(seed, ON))
+    return Teams(seed, ON).live()
 
 
 MOST = 5
@@ -297,5 +316,6 @@ DEFECTS: dict[str, Defect] = {
     "everybody preempts": Defect(_let_anybody_preempt, _contest, "no higher class"),
     "a budget spares everybody": Defect(_spare_everybody, _contest, "left, and"),
     "a guarantee is not reclaimed": Defect(_let_nobody_preempt, _teams, "waits for"),
+    "a guarantee protects nobody": Defect(_protect_nobody, _teams, "of its team", first=20),
     "a standing is noted once": Defect(_note_once, _teams, "notes"),
 }

@@ -51,8 +51,10 @@ class Sights:
 
     ready: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     """When each of a deployment said last that it is Ready, by uid."""
-    waits: list[tuple[float, str, int]] = field(default_factory=list)
-    """Who preempted: when, on which cluster, and the value of its class."""
+    waits: list[tuple[float, str, int, str]] = field(default_factory=list)
+    """Who preempted: when, on which cluster, the value of its class, and its namespace."""
+    guaranteed: set[Name] = field(default_factory=set)
+    """Replicas that were within the guarantee of their namespace, as far as anybody could know."""
     staged: list[tuple[float, frozenset[str]]] = field(default_factory=list)
     """The clusters that caches select, since when."""
     serving: set[str] = field(default_factory=set)
@@ -85,7 +87,7 @@ class Sights:
             self.ready.setdefault(owner(replica), {})[replica["metadata"]["uid"]] = lived.plane.now
         if replica["metadata"]["labels"].get("modelplane.ai/preempting"):
             where = replica["spec"]["clusterName"]
-            self.waits.append((lived.plane.now, where, rank(lived, replica)))
+            self.waits.append((lived.plane.now, where, rank(lived, replica), owner(replica)[0]))
 
     def _is_staged(self, day: WholeDay, where: str) -> bool:
         """Whether the caches selected a cluster while an answer may have been on its way."""
@@ -146,8 +148,9 @@ class Sights:
             causes = {reason for _, reason, message in answer.events if where in message} & {*PACED}
             taken |= {plain["metadata"]["uid"]} if causes - {"ReplicaDrained"} else set()
             paced |= {plain["metadata"]["uid"]} if causes else set()
-            if "ReplicaGaveWay" in causes and not self._outranked(day, plain):
-                yield f"{child.name} gave way to no higher class"
+            in_team = child in self.guaranteed
+            if "ReplicaGaveWay" in causes and not self._outranked(day, plain, in_team=in_team):
+                yield f"{child.name} gave way to no higher class{' of its team' * in_team}"
             if "ReplicaReturned" in causes and standing(plain) != "Borrowed":
                 yield f"{child.name} was returned, and not borrowed"
         spec, since = composite.began["spec"], day.plane.now - WINDOW
@@ -160,11 +163,18 @@ class Sights:
         if taken & serving and len(serving - paced) < least:
             yield f"{len(taken)} left, and {len(serving - paced)} of {least} that are needed of {name.name}"
 
-    def _outranked(self, day: Lived, replica: Plain) -> bool:
-        """Whether somebody of a higher class waited on its cluster, or anybody while it was borrowed."""
+    def _outranked(self, day: Lived, replica: Plain, *, in_team: bool) -> bool:
+        """Whether somebody of a higher class waited on its cluster, or anybody while it was borrowed.
+
+        `in_team`: it gives way to its own namespace only.
+        """
         lowest = -1 if standing(replica) == "Borrowed" else rank(day, replica)
         cluster, since = replica["spec"]["clusterName"], day.plane.now - 2 * WINDOW
-        return any(at >= since and where == cluster and value > lowest for at, where, value in self.waits)
+        namespaces = {owner(replica)[0]} if in_team else {of for _, _, _, of in self.waits}
+        return any(
+            at >= since and where == cluster and value > lowest and of in namespaces
+            for at, where, value, of in self.waits
+        )
 
 
 def is_said(composite: Composite, answer: Answer) -> tuple[str, str] | None:

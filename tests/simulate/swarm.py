@@ -20,7 +20,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from function.api.names import PAUSED_ANNOTATION
 from function.api.reasons import INTERNAL_ERROR
@@ -156,6 +156,11 @@ class Day:
         for number in range(draw.choice(self.size.deployments)):
             self.create(deployment_name(number))
         self.plane.after(LOOK, self.look)
+
+    @property
+    def chances(self) -> int:
+        """How many things happen."""
+        return self.size.events
 
     def inputs(self) -> dict[str, Plain]:
         """Return what the inputs of the shipped Compositions have besides, by kind."""
@@ -466,20 +471,33 @@ class Day:
         return complaints
 
 
-def shrunk(seed: int, kind: type[Day] = Day) -> str:
-    """Return what a broken day still complains of with as few events as it needs; "" if it is not broken."""
+class Lives(Protocol):
+    """What is lived through: a day, or a burst."""
+
+    @property
+    def chances(self) -> int:
+        """How many things happen; each can be left out by its number."""
+        ...
+
+    def live(self) -> object:
+        """Live through it. Raises BrokenPromise."""
+        ...
+
+
+def shrunk(made: Callable[[frozenset[int]], Lives]) -> str:
+    """Return what a broken life still complains of with as few events as it needs; "" if it is not broken."""
     left_out: frozenset[int] = frozenset()
-    complaint = broken(day := kind(seed))
-    for number in range(day.size.events) if complaint else ():
-        if shorter := broken(kind(seed, left_out | {number})):
+    complaint = broken(life := made(left_out))
+    for number in range(life.chances) if complaint else ():
+        if shorter := broken(made(left_out | {number})):
             left_out, complaint = left_out | {number}, shorter
     return complaint
 
 
-def broken(day: Day) -> str:
-    """Live through a day, and return what it complains of."""
+def broken(life: Lives) -> str:
+    """Live through something, and return what it complains of."""
     try:
-        day.live()
+        life.live()
     except BrokenPromise as complaint:
         return str(complaint)
     return ""

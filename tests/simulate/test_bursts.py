@@ -11,10 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from example.caller import COMPOSITION
-from tests.simulate.burst import CHURN, SMALL, Burst, Kind, deployment_of, limited, live
+from tests.simulate.burst import CHURN, SHIPPED, SMALL, Burst, Kind, deployment_of, limited
 from tests.simulate.swarm import held
 from tests.support.scale import count
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 SEEDS = range(count(2, 100, 1_000))
 MANY = range(count(8, 400, 2_000))
 """Seeds of small fleets: what happens in a burst of thirty replicas each time, happens in few of these."""
-SHIPPED: Mapping[str, Any] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"][0]["input"]
 YIELD, ORDER = {"overcommit": "Yield"}, {"coordination": "GlobalOrder"}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "as shipped": SHIPPED,
@@ -79,8 +76,8 @@ def test_a_quota_that_was_passed_at_once_is_kept_at_rest(coordination: str) -> N
     mended = 0
     for seed in MANY:
         given = limited(3) | {"coordination": coordination}
-        mended += live(Burst(seed, given, CHURN)).events["ReplicaOverQuota"]
-        live(Burst(seed, given, replace(CHURN, start=None)))
+        mended += Burst(seed, given, CHURN).live().events["ReplicaOverQuota"]
+        Burst(seed, given, replace(CHURN, start=None)).live()
     assert mended or coordination != "None", "it was never passed: the test would prove nothing"
 
 
@@ -162,3 +159,10 @@ def test_an_episode_is_the_same_for_the_same_seed() -> None:
     one, two = (Burst(5, dict(SHIPPED)).play() for _ in range(2))
     assert one.plane.objects == two.plane.objects
     assert one.plane.counted("calls") == two.plane.counted("calls")
+
+
+def test_what_is_left_out_of_an_episode_does_not_happen() -> None:
+    whole = Burst(5, dict(SHIPPED), CHURN).play()
+    assert len(whole.happened) == whole.chances
+    empty = Burst(5, dict(SHIPPED), CHURN, frozenset(range(whole.chances))).play()
+    assert not empty.happened

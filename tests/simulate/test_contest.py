@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulate.burst import live
 from tests.simulate.contest import CLASSES, ON, Contest, Teams
 from tests.support.scale import count
 
@@ -15,7 +14,7 @@ EPISODES = range(count(10, 200, 1_000))
 def test_replicas_of_lower_classes_give_way_and_it_settles(coordination: str) -> None:
     """Answers are late and budgets change."""
     given = ON | {"coordination": coordination}
-    gave_way = sum(live(Contest(seed, given)).events["ReplicaGaveWay"] for seed in EPISODES)
+    gave_way = sum(Contest(seed, given).live().events["ReplicaGaveWay"] for seed in EPISODES)
     assert gave_way, "nobody ever gave way: the test would prove nothing"
 
 
@@ -35,7 +34,7 @@ def test_what_is_borrowed_is_given_back_and_it_settles(coordination: str) -> Non
     returned = passed = 0
     for seed in EPISODES:
         contest = Teams(seed, ON | {"coordination": coordination})
-        returned += live(contest).events["ReplicaReturned"]
+        returned += contest.live().events["ReplicaReturned"]
         passed += contest.passes_quota()
     assert passed <= len(EPISODES) / 25
     assert returned, "nothing was ever given back: the test would prove nothing"

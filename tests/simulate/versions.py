@@ -23,17 +23,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from function.objects import NOTE
 from tests.history.judge import WAS_READY
 from tests.simulate.sights import is_said
-from tests.simulate.swarm import WINDOW
+from tests.simulate.swarm import SIZES, WINDOW
 from tests.simulate.whole import WholeDay
 from tests.support.crossplane import Away, Name, Unsettled, name_of, shipped
 from tests.support.releases import THIS, Release
+from tests.upgrade import recorded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.drive import Answer
     from tests.support.releases import Copy
 
 Plain = dict[str, Any]
 
+RELEASES = (*recorded.releases(), "b6edda20")
+"""The recorded ones, and a commit of between that has adapters, priority classes and quotas."""
+STILL = frozenset(range(max(size.events for size in SIZES)))
+"""Left out of a day, these leave one on which nothing happens."""
 COPIES = 2
 """Of each release."""
 LATE = float("inf")
@@ -205,8 +212,17 @@ class Lesser(TwoReleases):
     ROOMY: ClassVar[float] = 0.0
 
 
-def day(before: Release, seed: int, course: str, *, still: bool = False) -> TwoReleases:
-    """Return a day of all that the earlier release knows; `still`: one on which nothing happens."""
+def day(before: Release, seed: int, course: str, left_out: frozenset[int] = frozenset()) -> TwoReleases:
+    """Return a day of all that the earlier release knows."""
     kind = TwoReleases if (before.tree / "apis" / "modeladapters").exists() else Lesser
-    left_out = frozenset(range(kind.sizes[-1].events)) if still else frozenset[int]()
-    return kind(seed, left_out, before=before, course=COURSES[course])
+    return kind(seed, left_out, happened=[course], before=before, course=COURSES[course])
+
+
+def drawn(
+    seed: int, left_out: frozenset[int] = frozenset(), *, release: Callable[[str], Release]
+) -> TwoReleases:
+    """Return the day of a seed: each of `RELEASES` has every course in turn."""
+    turn, which = divmod(seed, len(RELEASES))
+    made = day(release(RELEASES[which]), seed, [*COURSES][turn % len(COURSES)], left_out)
+    made.happened.append(f"with {RELEASES[which]}")
+    return made

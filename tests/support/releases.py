@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,6 +91,13 @@ def earlier(commit: str) -> Iterator[Release]:
         with process:
             numbers = count()
             yield Release(Path(folder), lambda: partial(_answer, process, next(numbers)))
+
+
+@contextmanager
+def unpacked() -> Iterator[Callable[[str], Release]]:
+    """Return what unpacks an earlier release once, and lets it answer until the end."""
+    with ExitStack() as stack:
+        yield cache(lambda commit: stack.enter_context(earlier(commit)))
 
 
 def _answer(process: subprocess.Popen[bytes], number: int, content: bytes) -> bytes:
