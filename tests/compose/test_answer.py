@@ -62,6 +62,36 @@ def test_a_replica_that_is_only_listed_and_not_wanted_is_left_alone() -> None:
     assert wanted.replicas["replica-c-0"]["metadata"]["name"] == own_replicas[2]["metadata"]["name"]
 
 
+YIELD = {"overcommit": "Yield"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "wanted", "again", "reason"),
+    [
+        ({}, 2, True, "Crossplane cannot delete what it does not refer to"),
+        ({"deletionTimestamp": build.CREATED}, 2, False, "it leaves already"),
+        ({"ownerReferences": []}, 2, False, "nobody says that this deployment made it"),
+        ({}, 4, False, "something is placed: the pass after this one does it"),
+    ],
+)
+def test_a_replica_that_crossplane_lost_sight_of_is_desired_once_more_to_leave(
+    metadata: Plain, wanted: int, reason: str, *, again: bool
+) -> None:
+    """An answer on reads from before the latest one left it out, so no later one would delete it."""
+    own_replicas = [build.replica(ask(3), name, 0, pools="p0", ready=True) for name in "abc"]
+    lost = own_replicas[2]
+    lost["metadata"] |= metadata
+    taints = [build.taint("maintenance", "NoExecute")]
+    fleet = clusters(a=1, b=1, c={"nodes": 1, "taints": taints}, d=2)
+    seen = build.observed(*own_replicas[:2])
+    made = World(ask(wanted), fleet, own_replicas, seen, input=YIELD)
+    answer = run(made)
+    assert ("replica-c-0" in answer.replicas) is again, reason
+    if again:
+        assert answer.replicas["replica-c-0"]["spec"] == lost["spec"]
+        assert "replica-c-0" not in run(made.but(observed=build.observed(*own_replicas))).replicas
+
+
 def test_an_endpoint_that_is_emitted_as_it_is_is_as_ready_as_it_was() -> None:
     """While the list is not delivered, its replica may be one that is only listed."""
     own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)

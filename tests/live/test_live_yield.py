@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from function.api.names import RECONCILE_ANNOTATION
+from function.api.names import PAUSED_ANNOTATION, RECONCILE_ANNOTATION
 from tests.live import faults, fleet
 from tests.live.function_log import FunctionLog
 from tests.live.plane import name_of, until
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 NAMESPACE = "yield"
+INDEX = "modelplane.ai/replica-index"
 IN_FLIGHT = 3.0
 """Seconds in which Crossplane takes its snapshot and calls the function, which does not answer yet."""
 
@@ -84,6 +86,29 @@ def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
     )
     for deployment in pair:
         until(lambda one=deployment: handled(living, one) == "1", "the request in the status")
+
+
+def test_a_replica_that_crossplane_does_not_refer_to_leaves(living: ControlPlane, day: Day) -> None:
+    """An answer on reads from before the latest one takes its references away; here a patch does."""
+    fleet.create_namespace(living, NAMESPACE)
+    cluster = fleet.small_cluster("forgets", "forgets", nodes=2)
+    fleet.create_fleet(living, [cluster])
+    made = fleet.small_deployment("forgotten", "forgets", 2, NAMESPACE)
+    living.apply(made)
+    first, last = sorted(
+        fleet.until_placed(living, made, 2), key=lambda one: one["metadata"]["labels"][INDEX]
+    )
+    until(lambda: at_rest(living, [made]), "it is at rest")
+    words = ("modeldeployment", name_of(made), "-n", NAMESPACE)
+    living.kubectl("annotate", *words, f"{PAUSED_ANNOTATION}=true")
+    references = fleet.current(living, made)["spec"]["crossplane"]["resourceRefs"]
+    left = [one for one in references if one["name"] != name_of(last)]
+    spec = {"replicas": 1, "crossplane": {"resourceRefs": left}}
+    living.kubectl("patch", *words, "--type=merge", "-p", json.dumps({"spec": spec}))
+    with day.step("a replica that is not referred to is scaled down", "it leaves, the other one stays"):
+        living.kubectl("annotate", *words, f"{PAUSED_ANNOTATION}-")
+        until(lambda: len(fleet.replicas(living, made)) == 1, "it leaves")
+    assert name_of(fleet.replicas(living, made)[0]) == name_of(first)
 
 
 def seniority(replica: Plain) -> tuple[str, str]:

@@ -9,6 +9,7 @@ Theory of operation
    staged rollout makes it wait, it keeps the template too.
 3. Doubt (Law 2): where the shape is unknown or its document cannot be read, the replica is desired as it is
    observed, field for field. One that is only listed, and cannot be read, is left to Crossplane.
+   One that leaves is desired as it is once more where Crossplane has lost sight of it (`unreferenced`).
 4. An endpoint is withdrawn only when its replica is observed not Ready, or leaves.
 
 Limits. Filling stops before the answer outgrows what Crossplane receives (`LIMIT`). Nothing that is kept is
@@ -439,6 +440,32 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
         if not kept.own_replica.observed:
             return None
     return as_observed(document, kind=KIND, namespace=deployment.namespace)
+
+
+def unreferenced(decision: Decision) -> dict[str, Desired]:
+    """Return the replicas that leave and that Crossplane does not refer to, by key, as they are listed.
+
+    Crossplane deletes what it has observed, and replaces its references by what an answer desires. An answer
+    on reads from before the latest one was applied leaves out what that one created: it would hold its nodes
+    for ever. Desired once more it is observed, and leaves in a later pass. One that was deleted a moment ago
+    looks the same in a list of before: it goes on leaving, or is created again and leaves like any other.
+    (An answer cannot state its uid against that: Crossplane would write it into references, which have none.)
+    Where something is placed, the pass after it does this.
+    """
+    deployment = decision.inputs.deployment
+    again = {}
+    for own_replica in (dropped.own_replica for dropped in decision.dropped if not decision.placed):
+        replica = own_replica.replica
+        ours = bool(replica.owner) and replica.owner == deployment.metadata.uid
+        if own_replica.observed or own_replica.terminating or not ours:
+            continue
+        try:
+            own_replica.document.plain()
+        except Unreadable:
+            continue
+        resource = as_observed(own_replica.document, kind=KIND, namespace=deployment.namespace)
+        again[own_replica.key] = Desired(resource)
+    return again
 
 
 def observed_size(kept: Kept) -> int:

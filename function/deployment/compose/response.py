@@ -167,7 +167,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
     deployment = decision.inputs.deployment
     remember = decision.inputs.config.overcommit == "Yield"
     notes, doubt = replicas.notes_of(decision), bool(decision.inputs.config_fault)
-    resources = {}
+    resources = replicas.unreferenced(decision) if remember else {}
     for kept in decision.kept:
         # Which classes there are is not known where the input is invalid: what is noted stays.
         standing = notes and notes._replace(guarantee=replicas.standing_of(decision, kept))
