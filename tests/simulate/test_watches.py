@@ -16,6 +16,7 @@ import yaml
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import COMPOSITION
+from function.api.names import KEY_ANNOTATION
 from function.runner import Function
 from tests.support import build, crossplane, drive
 from tests.support.crossplane import (
@@ -367,11 +368,11 @@ def test_an_annotation_that_an_answer_leaves_out_goes(happens: str) -> None:
     say(made, "hello")
     made.run(10.0)
     made.touch(name)
-    assert made.objects[name]["metadata"]["annotations"].keys() == {"says", "touched"}
+    assert made.objects[name]["metadata"]["annotations"].keys() == {KEY_ANNOTATION, "says", "touched"}
     let(made, happens)
     say(made, "")
     made.run(10.0)
-    assert made.objects[name]["metadata"]["annotations"].keys() == {"touched"}
+    assert made.objects[name]["metadata"]["annotations"].keys() == {KEY_ANNOTATION, "touched"}
 
 
 def test_what_somebody_deletes_is_observed_until_it_is_gone() -> None:
@@ -394,6 +395,35 @@ def test_what_somebody_deletes_is_observed_until_it_is_gone() -> None:
     (leaving,), (afresh,) = read[0], read[-1]
     assert "deletionTimestamp" in leaving["metadata"]
     assert "deletionTimestamp" not in afresh["metadata"]
+
+
+def test_what_was_given_up_is_observed_until_the_cache_refers_to_it_no_more() -> None:
+    """The write that takes the reference away shows late, as does everything of the kind by then."""
+    observed: list[list[str]] = []
+
+    def answer(content: bytes) -> bytes:
+        request = pb.RunFunctionRequest.FromString(content)
+        observed.append(sorted(request.observed.resources))
+        response = pb.RunFunctionResponse()
+        if drive.plain(request.observed.composite.resource)["spec"]["says"]:
+            response.desired.resources["thing"].resource.update(thing("noted"))
+        return response.SerializeToString()
+
+    made = ControlPlane({"Asker": [Step(answer)]}, lag=(1.0, 1.0))
+    say(made, "hello")
+    made.run(100.0)
+    say(made, "")
+    made.run(1.5)
+    made.lag = (9.0, 9.0)
+    made.write({**made.objects[ASKER], "metadata": {"name": "other", "namespace": "team"}})
+    made.lag = (1.0, 1.0)
+    observed.clear()
+    made.run(3.0)
+    made.resync()
+    made.run(3.0)
+    assert observed == [["thing"], ["thing"]], "when it is given up, and once more"
+    made.run(100.0)
+    assert observed[-1] == []
 
 
 MINE = Name("ModelDeployment", build.NAMESPACE, "mine")

@@ -44,7 +44,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 from google.protobuf import struct_pb2
 
 from example.caller import ROOT
-from function.api.names import PAUSED_ANNOTATION
+from function.api.names import KEY_ANNOTATION, PAUSED_ANNOTATION
 from function.boundary.memory import Memory
 from function.runner import Function
 from tests.support import build, drive
@@ -329,8 +329,8 @@ class Composite:
     """What required resources are watched by, by kind."""
     applied: Plain = field(default_factory=dict)
     """The status that was applied last: what Crossplane may take away."""
-    seen: dict[str, str] = field(default_factory=dict)
-    """The versions of what was observed when the reconcile under way began, by key."""
+    seen: dict[str, tuple[Name, str]] = field(default_factory=dict)
+    """Names and versions of what was observed when the reconcile under way began, by key."""
     began: Plain = field(default_factory=dict)
     """The object as it was then."""
     running: bool = False
@@ -720,11 +720,12 @@ class ControlPlane:
         composite.began = self._cache[name]
         asked.observed.composite.CopyFrom(self._sent(composite.began))
         references = composite.began.get("spec", {}).get("resourceRefs", ())
-        for key, child in composite.composed.items():
-            held = self._cache.get(child, self.objects.get(child)) if [*child] in references else None
+        for child in (Name(*reference) for reference in references):
+            held = self._cache.get(child, self.objects.get(child))
             if held is not None:
+                key = held["metadata"]["annotations"][KEY_ANNOTATION]
                 asked.observed.resources[key].CopyFrom(self._sent(held))
-                composite.seen[key] = held["metadata"]["resourceVersion"]
+                composite.seen[key] = child, held["metadata"]["resourceVersion"]
         return asked
 
     def _called(self, name: Name, composite: Composite, asked: pb.RunFunctionRequest) -> list[Ran]:
@@ -781,13 +782,13 @@ class ControlPlane:
         answer = drive.answer(ran[-1].response)
         if self.hearer is not None:
             self.hearer(name, answer)
-        gone = {key: composite.composed[key] for key in composite.seen if key not in answer.desired}
-        if any(self._is_newer(child, composite.seen[key]) for key, child in gone.items()):
+        gone = {key: seen for key, seen in composite.seen.items() if key not in answer.desired}
+        if any(self._is_newer(*seen) for seen in gone.values()):
             composite.again = True  # It writes to what it deletes first, with the version that it has seen.
             composite.counts["refused"] += 1
             return
-        for key, child in gone.items():
-            composite.composed.pop(key)
+        for key, (child, _) in gone.items():
+            composite.composed.pop(key, None)
             self.delete(child)
         if self.crashes and self._draw.random() < self.crashes:
             composite.again = True
@@ -814,7 +815,7 @@ class ControlPlane:
             return
         self._report(name, composite, status, answer)
 
-    def _is_newer(self, name: Name, seen: str | None) -> bool:
+    def _is_newer(self, name: Name, seen: str) -> bool:
         """Whether somebody wrote to an object since it was seen."""
         held = self.objects.get(name)
         leaves = held is None or "deletionTimestamp" in held["metadata"]
@@ -822,7 +823,9 @@ class ControlPlane:
 
     def _named(self, owner: Name, composite: Composite, key: str, desired: Plain) -> Plain:
         """Return what is desired under the name that it has, or gets."""
-        held, metadata = composite.composed.get(key), {**desired.get("metadata", {})}
+        metadata = {**desired.get("metadata", {})}
+        metadata["annotations"] = {**metadata.get("annotations", {}), KEY_ANNOTATION: key}
+        held, _ = composite.seen.get(key, (None, ""))
         metadata["name"] = held.name if held else metadata.get("name", f"{owner.name}-{key}")
         if owner.namespace:
             metadata.setdefault("namespace", owner.namespace)
