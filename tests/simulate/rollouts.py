@@ -1,9 +1,9 @@
 """Rollouts, drains and losses on a simulated platform that starts pods slowly, or never.
 
-The control plane is `plane`'s. What is behind it (`platforms`) knows the truth of every replica: which image
-its pods run, whether they serve; an image that is bad never does. What it tells of that comes late, or is
-the truth of before: a platform of others tells a generation, or nothing but Ready; ours, which is here as a
-whole, a digest, on Deployments, LeaderWorkerSets and KServe.
+The control plane is driven by hand (`driven`). What is behind it (`platforms`) knows the truth of every
+replica: which image its pods run, whether they serve; an image that is bad never does. What it tells of that
+comes late, or is the truth of before: a platform of others tells a generation, or nothing but Ready; ours,
+which is here as a whole, a digest, on Deployments, LeaderWorkerSets and KServe.
 
 After every reconcile:
 
@@ -21,18 +21,18 @@ what the pods of a gang run (`Chain.is_mute`), that must be said of it, and the 
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.scheduler.outcomes import Cause
+from tests.simulate.driven import CLUSTER, DEPLOYMENT, REPLICA, Driven, requirements_of
 from tests.simulate.episode import BrokenPromise
-from tests.simulate.plane import Deployment, Plane
 from tests.simulate.platforms import CONTROLLERS, CROSSPLANE, PROVIDER, Chain, Foreign, image
 from tests.simulate.workers import Cluster
 from tests.support import build, law
 from tests.support.cases import ask
+from tests.support.crossplane import DYING, VERSIONS, Name, Store
 from tests.support.parts import Source
 from tests.support.promises import identity, ledger
 
@@ -63,7 +63,7 @@ STILL = 12
 class Read(NamedTuple):
     """Replicas as they are, or were a step before."""
 
-    listed: list[Plain]
+    store: Store
     observed: dict[str, Plain]
     served: set[str]
     """Those that serve what their specs say, by key."""
@@ -80,7 +80,7 @@ class Life:
     draw: Source
     kind: str
     """One of FOREIGN or of OURS."""
-    plane: Plane
+    plane: Driven
     platform: Foreign | Chain
     weather: Weather
     taken: Counter[str] = field(default_factory=Counter)
@@ -97,25 +97,49 @@ class Life:
     """What clusters published whose status nobody can read now."""
 
     @property
-    def of(self) -> Deployment:
-        """The deployment."""
-        return self.plane.deployments[0]
+    def of(self) -> Name:
+        """The name of the deployment."""
+        (name,) = self.plane.objects.of_kind(DEPLOYMENT)
+        return name
+
+    @property
+    def spec(self) -> Plain:
+        """The deployment's spec."""
+        return dict(self.plane.objects[self.of]["spec"])
 
     @property
     def placement(self) -> Plain:
         """Its policy."""
-        return dict(self.of.plain["spec"]["placement"])
+        return dict(self.spec["placement"])
+
+    @property
+    def image(self) -> str:
+        """The image that is wanted."""
+        return image(self.plane.objects[self.of])
+
+    def clusters(self) -> dict[str, Plain]:
+        """Return the clusters by name."""
+        return {name.name: plain for name, plain in self.plane.living(CLUSTER).items()}
+
+    def name_of(self, key: str) -> Name:
+        """Return the name of a replica."""
+        return self.plane.composites[self.of].composed[key]
+
+    def taint(self, cluster: str) -> None:
+        """Drain a cluster."""
+        with self.plane.edit(Name(CLUSTER, "", cluster)) as plain:
+            plain["spec"]["taints"] = [build.taint("maintenance", "NoExecute")]
 
     def replicas(self) -> dict[str, Plain]:
-        """Return the observed replicas by key."""
-        return {key: one for key, one in self.of.observed.items() if one["kind"] == "ModelReplica"}
+        """Return the replicas that are not on their way out, by key."""
+        return {key: one for key, one in self.plane.composed(self.of).items() if one["kind"] == REPLICA}
 
     def serving(self) -> set[str]:
         """Return the keys of the replicas that serve in truth, and are not on their way out.
 
         One that was given another template is: its old pods may serve until the platform looks at it.
         """
-        return {key for key, one in self.replicas().items() if self._serves(one)}
+        return {key for key, one in self.replicas().items() if self.platform.serves(one)}
 
     def mute(self) -> list[str]:
         """Return the names of the replicas of whose pods nothing can be known until the next edit."""
@@ -129,20 +153,17 @@ class Life:
         remote = self.platform.remote if isinstance(self.platform, Chain) else {}
         return images, self.serving(), [[pod.name for pod in one.pods] for one in remote.values()]
 
-    def _serves(self, replica: Plain) -> bool:
-        return not _leaves(replica) and self.platform.serves(replica)
-
     # One step
 
     def step(self) -> Answer:
         """Reconcile once, look at what was done, and let the platform act."""
         served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
-        living = {key: one for key, one in self.replicas().items() if not _leaves(one)}
+        living = self.replicas()
         taking = {key for key, one in living.items() if self.platform.takes_requests(one)}
         read = self._look_back(served, taking)
         fails = bool(self.weather.fails) and self.draw.odds(self.weather.fails)
         self.plane.fails = self.draw if fails and not self.calm else None
-        answer = self.plane.reconcile(self.of, self._check)
+        answer = self.plane.reconcile(self.of)
         images = {key: image(read.observed.get(key, one)) for key, one in living.items()}
         complaints = [*self._out_of_service(read, before | images, answer), *self._overcommitted()]
         if complaints:
@@ -151,7 +172,12 @@ class Life:
             if key in before and before[key] != image(one):
                 self.updates[key] += 1
                 self.platform.edited(one)
-        self.platform.act(self.replicas())
+        living = self.replicas()
+        if isinstance(self.platform, Chain):
+            self.platform.fleet = self.clusters()
+        self.platform.act(living)
+        for one in living.values():
+            self.plane.write(one)
         if isinstance(self.platform, Chain) and self.platform.complaints:
             raise BrokenPromise("; ".join(self.platform.complaints))
         return answer
@@ -163,22 +189,16 @@ class Life:
         those that were taken in the step before.
         """
         replicas, past = self.replicas(), self.past
-        if not self.weather.stale:
-            return Read([], replicas, served, taking, served)
-        for key, one in replicas.items() if past else ():
-            if key in past.observed and past.observed[key]["metadata"]["uid"] == one["metadata"]["uid"]:
-                version = max(int(it["metadata"]["resourceVersion"]) for it in (past.observed[key], one))
-                one["metadata"]["resourceVersion"] = str(version + 1)
-        now = self.past = Read(self.plane.replicas(), copy.deepcopy(replicas), served, taking, served)
-        self.plane.cached = self.of.earlier = None
-        if past is None or self.calm:
+        now = self.past = Read(Store(self.plane.objects.of_kind(REPLICA)), replicas, served, taking, served)
+        self.plane.listed = self.plane.observed = None
+        if past is None or self.calm or not self.weather.stale:
             return now
         if self.draw.odds(self.weather.stale):
-            self.plane.cached = past.listed
-        fresh = self.plane.cached is None and "all-replicas" not in self.plane.withheld
+            self.plane.listed = past.store
+        fresh = self.plane.listed is None and "all-replicas" not in self.plane.withheld
         if self.draw.odds(self.weather.stale) and (self.weather.blind or fresh):
-            self.of.earlier = past.observed
-        if fresh or self.of.earlier is None:
+            self.plane.observed = past.store
+        if fresh or self.plane.observed is None:
             return now
         there, born = past.judged & replicas.keys(), replicas.keys() - past.observed.keys()
         taken = {key for key in there if image(replicas[key]) != image(past.observed[key])}
@@ -187,18 +207,10 @@ class Life:
         self.past = now._replace(judged=served)
         return past._replace(served=served, taking=taking)
 
-    @staticmethod
-    def _check(world: World, answer: Answer) -> None:
-        complaints = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
-        for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused):
-            complaints += promise(world, answer)
-        if complaints:
-            raise BrokenPromise(f"{complaints}\n{world.dump()}")
-
     def _out_of_service(self, read: Read, before: dict[str, str], answer: Answer) -> Iterator[str]:
         """Yield what was taken out of service beyond the budget it was taken under."""
         served, taking = read.served, read.taking
-        wanted, replicas = self.of.plain["spec"]["replicas"], self.replicas()
+        wanted, replicas = self.spec["replicas"], self.replicas()
         updated = {key for key in served & replicas.keys() if before[key] != image(replicas[key])}
         if updated and self.plane.withheld:
             yield f"{sorted(updated)} were updated while {sorted(self.plane.withheld)} did not arrive"
@@ -237,7 +249,7 @@ class Life:
     @property
     def nodes(self) -> int:
         """The nodes of one replica."""
-        (engine,) = self.of.plain["spec"]["template"]["spec"]["engines"]
+        (engine,) = self.spec["template"]["spec"]["engines"]
         return len(engine["members"]) * int(engine.get("copies", 1))
 
     @property
@@ -267,13 +279,10 @@ class Life:
 
         A replacement may stand on the nodes of what it replaces, which is being deleted.
         """
-        held = Counter(
-            one["spec"]["clusterName"]
-            for one in self.plane.replicas()
-            if "deletionTimestamp" not in one["metadata"]
-        )
+        held = Counter(one["spec"]["clusterName"] for one in self.plane.living(REPLICA).values())
+        clusters = self.clusters()
         for name, number in held.items():
-            cluster = self.plane.clusters.get(name)
+            cluster = clusters.get(name)
             published = self.garbled.get(name, cluster["status"] if cluster else None)
             if published is not None and number * self.nodes > published["gpuPools"][0]["nodes"]:
                 yield f"{name} holds {number} replicas"
@@ -287,8 +296,9 @@ class Life:
             template["spec"]["containers"][0]["command"] = ["vllm", "serve"]
         secret = {"secretKeyRef": {"name": self.secret, "key": "token"}}
         template["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "valueFrom": secret}]
-        for member in self.of.plain["spec"]["template"]["spec"]["engines"][0]["members"]:
-            member["template"] = template
+        with self.plane.edit(self.of) as plain:
+            for member in plain["spec"]["template"]["spec"]["engines"][0]["members"]:
+                member["template"] = template
         self.taken.clear()
 
     def happen(self) -> str:
@@ -297,10 +307,6 @@ class Life:
         event(self)
         self.updates.clear()
         return str(event.__name__)
-
-
-def _leaves(replica: Plain) -> bool:
-    return "deletionTimestamp" in replica["metadata"]
 
 
 def _good(life: Life) -> None:
@@ -314,7 +320,7 @@ def _bad(life: Life) -> None:
 def _rotate(life: Life) -> None:
     """Another Secret, with another image or the same."""
     life.secret = life.draw.choice(SECRETS)
-    life.edit(life.draw.choice((image(life.of.plain), *GOOD)))
+    life.edit(life.draw.choice((life.image, *GOOD)))
 
 
 def _restamp(life: Life) -> None:
@@ -322,7 +328,8 @@ def _restamp(life: Life) -> None:
     keys = sorted(life.replicas())
     if keys and isinstance(life.platform, Chain):
         selector = life.draw.choice(("true", "1 == 1"))
-        life.platform.restamp(life.of.observed[life.draw.choice(keys)], selector)
+        with life.plane.edit(life.name_of(life.draw.choice(keys))) as replica:
+            life.platform.restamp(replica, selector)
 
 
 def _move(life: Life) -> None:
@@ -335,18 +342,19 @@ def _reshape(life: Life) -> None:
     """Selector and image at once: what was stamped does not match any more."""
     _good(life)
     count = life.draw.choice((8, 4))
-    for member in life.of.plain["spec"]["template"]["spec"]["engines"][0]["members"]:
-        member["nodeSelector"]["devices"][0]["count"] = count
+    with life.plane.edit(life.of) as plain:
+        for member in plain["spec"]["template"]["spec"]["engines"][0]["members"]:
+            member["nodeSelector"]["devices"][0]["count"] = count
 
 
 def _drain(life: Life) -> None:
-    cluster = life.draw.choice(sorted(life.plane.clusters))
-    life.plane.clusters[cluster]["spec"]["taints"] = [build.taint("maintenance", "NoExecute")]
+    life.taint(life.draw.choice(sorted(life.clusters())))
 
 
 def _undrain(life: Life) -> None:
-    for cluster in life.plane.clusters.values():
-        cluster["spec"].pop("taints", None)
+    for name in life.plane.living(CLUSTER):
+        with life.plane.edit(name) as cluster:
+            cluster["spec"].pop("taints", None)
 
 
 def _maintain(life: Life) -> None:
@@ -359,7 +367,8 @@ def _fail(life: Life) -> None:
     """Pods of a replica are gone for a while."""
     keys = sorted(life.replicas())
     if keys:
-        life.platform.fail(life.of.observed[life.draw.choice(keys)])
+        with life.plane.edit(life.name_of(life.draw.choice(keys))) as replica:
+            life.platform.fail(replica)
 
 
 def _disturb(life: Life) -> None:
@@ -375,7 +384,7 @@ def _refuse(life: Life) -> None:
 
 def _revert(life: Life) -> None:
     """An edit is taken back at once, or an hour later, when it has begun somewhere."""
-    before = image(life.of.plain)
+    before = life.image
     _bad(life)
     for _ in range(life.draw.choice((1, 1, 2, 4))):
         life.step()
@@ -385,7 +394,7 @@ def _revert(life: Life) -> None:
 
 def _regret(life: Life) -> None:
     """An edit is taken back when it has reached pods, and a cluster without any of them is drained."""
-    before = image(life.of.plain)
+    before = life.image
     _bad(life)
     for _ in range(10):
         life.step()
@@ -397,50 +406,52 @@ def _regret(life: Life) -> None:
     life.plane.age()
     _undrain(life)
     others = {one["spec"]["clusterName"] for key, one in life.replicas().items() if key not in life.serving()}
-    for name in sorted(life.plane.clusters.keys() - others)[:1]:
-        life.plane.clusters[name]["spec"]["taints"] = [build.taint("maintenance", "NoExecute")]
+    for name in sorted(life.clusters().keys() - others)[:1]:
+        life.taint(name)
 
 
 def _lose(life: Life) -> None:
     """Somebody deletes a replica."""
     keys = sorted(life.replicas())
     if keys:
-        gone = life.of.observed.pop(life.draw.choice(keys))
-        gone["metadata"]["deletionTimestamp"] = build.CREATED
-        life.plane.dying[gone["metadata"]["namespace"], gone["metadata"]["name"]] = gone, 2
+        life.plane.delete(life.name_of(life.draw.choice(keys)), by_hand=True)
 
 
 def _vanish(life: Life) -> None:
     """A cluster is deleted, and comes back empty at the end of the episode."""
-    if len(life.plane.clusters) > 1:
-        gone = life.draw.choice(sorted(life.plane.clusters))
-        life.plane.clusters.pop(gone)
-        life.garbled.pop(gone, None)
+    names = sorted(life.plane.living(CLUSTER))
+    if len(names) > 1:
+        gone = life.draw.choice(names)
+        life.plane.delete(gone, by_hand=True)
+        life.plane.run(DYING)
+        life.garbled.pop(gone.name, None)
 
 
 def _blind(life: Life) -> None:
     """A requirement does not arrive for a while."""
-    life.plane.withheld = frozenset({life.draw.choice(("clusters", "all-replicas"))})
+    life.plane.withheld = requirements_of(life.draw.choice((CLUSTER, REPLICA)))
 
 
 def _garble(life: Life) -> None:
     """A cluster publishes something that nobody can read."""
-    name = life.draw.choice(sorted(life.plane.clusters))
-    cluster = life.plane.clusters[name]
-    life.garbled.setdefault(name, cluster["status"])
-    cluster["status"] = life.draw.choice(("broken", {"gpuPools": [None]}))
+    name = life.draw.choice(sorted(life.plane.living(CLUSTER)))
+    with life.plane.edit(name) as cluster:
+        life.garbled.setdefault(name.name, cluster["status"])
+        cluster["status"] = life.draw.choice(("broken", {"gpuPools": [None]}))
 
 
 def _see(life: Life) -> None:
     """Everything arrives and can be read again."""
-    life.plane.withheld = frozenset()
-    for name, cluster in life.plane.clusters.items():
-        cluster["status"] = life.garbled.get(name, cluster["status"])
+    life.plane.withheld = ()
+    for name in life.plane.living(CLUSTER):
+        with life.plane.edit(name) as cluster:
+            cluster["status"] = life.garbled.get(name.name, cluster["status"])
     life.garbled.clear()
 
 
 def _scale(life: Life) -> None:
-    life.of.plain["spec"]["replicas"] = life.draw.choice((1, 2, 3, 4))
+    with life.plane.edit(life.of) as plain:
+        plain["spec"]["replicas"] = life.draw.choice((1, 2, 3, 4))
     life.taken.clear()  # What was taken may be what leaves.
 
 
@@ -531,6 +542,15 @@ ALONE = (
 """The weathers in which evidence counts, by the kinds of ours."""
 
 
+def _check(world: World, answer: Answer) -> None:
+    """Look at the promises on one request and its answer."""
+    complaints = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
+    for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused):
+        complaints += promise(world, answer)
+    if complaints:
+        raise BrokenPromise(f"{complaints}\n{world.dump()}")
+
+
 def born(seed: int, weather: Weather = USUAL) -> Life:
     """Return a life whose replicas all serve."""
     draw = Source(f"rollouts {seed}")
@@ -543,7 +563,6 @@ def born(seed: int, weather: Weather = USUAL) -> Life:
     policy = dict(draw.choice(weather.policies))
     wanted = ask(draw.choice(weather.replicas), engines=engines, placement=policy)
     platform = Foreign(draw, kind) if kind in FOREIGN else Chain(draw, clusters, gentle=kind in GENTLE)
-    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform, weather, calm=True)
     for name, cluster in clusters.items():
         cluster["status"]["providerConfigRef"] = {"name": f"{name}-kubeconfig"}
         if isinstance(platform, Chain):  # KServe rolls with a pod on top, which has to have a node.
@@ -556,6 +575,8 @@ def born(seed: int, weather: Weather = USUAL) -> Life:
             serving["parallelism"] = {"pipeline": 2}
         for cluster in clusters.values():
             cluster["spec"]["stack"] = "KServe"
+    plane = Driven([*clusters.values(), wanted], _check, version=VERSIONS[seed % 3])
+    life = Life(draw, kind, plane, platform, weather, calm=True)
     life.edit(GOOD[0])
     for _ in range(60):
         life.step()
@@ -613,7 +634,7 @@ def _rest(life: Life) -> bool:
         answer = life.step()
         life.plane.age()
         still = still + 1 if life.standing() == before else 0
-        if still > STILL and not life.plane.dying:
+        if still > STILL and not life.plane.leaving():
             break
     else:
         raise BrokenPromise("no rest")
@@ -630,13 +651,13 @@ def _rest(life: Life) -> bool:
 
 
 def _unfinished(life: Life, answer: Answer) -> Iterator[str]:
-    wanted, replicas = life.of.plain["spec"]["replicas"], life.replicas()
+    wanted, replicas = life.spec["replicas"], life.replicas()
     if len(replicas) > wanted + life.surge:
         yield f"{len(replicas)} stand for {wanted} wanted"
     if answer.reason() == "ReplicasCreated":
         if len(replicas) != wanted:
             yield f"{len(replicas)} stand for {wanted} wanted, and nothing is said of it"
-        outdated = sorted(key for key, one in replicas.items() if image(one) != image(life.of.plain))
+        outdated = sorted(key for key, one in replicas.items() if image(one) != life.image)
         if outdated:
             yield f"{outdated} still have an old image: {answer.conditions}"
         if life.serving() != replicas.keys():
