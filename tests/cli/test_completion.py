@@ -69,6 +69,7 @@ def test_a_manual_page_needs_no_scheduler(words: list[str]) -> None:
     assert {name for name in modules.split() if name.startswith("function.")} == {
         "function.cli",
         "function.cli.group",
+        "function.cli.patience",
     }
     assert not {"pydantic", "rich", "yaml"} & set(modules.split())
 

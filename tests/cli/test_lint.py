@@ -283,6 +283,11 @@ def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> No
     objects[0]["spec"] |= {"replicas": 3, "placement": {"maxReplicasPerCluster": 1}}
     (problem,) = run("lint", write(tmp_path / "f.yaml", objects), "-o", "json").data["problems"]
     assert problem["code"] == "NeverPlaced"
+    objects[0]["spec"] |= {"replicas": 2}
+    objects[1]["metadata"]["labels"] = {"zone": "b"}
+    objects[0]["spec"]["template"]["spec"]["clusterSelector"] = {"matchLabels": {"zone": "b"}}
+    (problem,) = run("lint", write(tmp_path / "f.yaml", objects), "-o", "json").data["problems"]
+    assert "1 cluster takes 1 each" in problem["message"], "those that it selects"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +308,9 @@ def test_a_decode_engine_listens_elsewhere(
     decode = copy.deepcopy(prefill)
     prefill |= {"name": "prefill", "phase": "Prefill"}
     decode |= {"name": "decode", "phase": "Decode"}
-    decode["members"][0]["template"]["spec"]["containers"][0]["args"] = ["--model=small", *args]
+    port = {"name": "PORT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['port']"}}}
+    more = {"args": ["--model=small", *args], "env": [port]}
+    decode["members"][0]["template"]["spec"]["containers"][0] |= more
     template |= {"serving": {"mode": "PrefillDecode"}, "engines": [prefill, decode]}
     problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
     assert [problem["code"] for problem in problems] == expected, reason

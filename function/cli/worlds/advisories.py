@@ -16,6 +16,7 @@ no rule here, for `lint` runs in pipelines that it would stop.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from function.api.declared_cluster import EXISTING, DeclaredCluster
 from function.api.expressible import DECODE_PORT, PORT
 from function.api.fault import Malformed
 from function.api.model import mapping, mappings, number as whole_number
-from function.api.names import POOL_LABEL
+from function.api.names import DNS_SUBDOMAIN, POOL_LABEL
 from function.api.replica import DEPLOYMENT_LABEL
 from function.api.text import counted
 from function.api.workload import HUGGING_FACE, LEADER_ADDRESS, RANK, flag_value
@@ -78,6 +79,11 @@ _SLIPS = (
     (re.compile(r"^(--.*?\w)\s+(?=\S)", re.DOTALL), r"\1=", "is a flag and its value as one argument"),
 )
 """Arguments that vLLM refuses: how each begins, what is meant there, and what is wrong."""
+_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(?:\{(\w+)\}|([A-Z_][A-Z0-9_]*)\b)")
+"""A variable as only a shell expands it: Kubernetes takes $(NAME)."""
+_EXPANDED = re.compile(r"(?<!\$)\$\((\w+)\)")
+_OF_SERVICES = re.compile(r".*_(SERVICE|PORT)(_\w+)?|MODELPLANE_\w+")
+"""Variables that a manifest does not state: of Services, and ours, which `_of_a_gang` looks at."""
 _PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
     rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*"
@@ -143,6 +149,11 @@ class EngineMember:
         program = next((key for key in DEFAULT_PORTS if any(name.startswith(key) for name in names)), "")
         stated = self._variables.get("PORT", "") if program == TGI else ""
         return self.flag(("--port",)) or stated or DEFAULT_PORTS.get(program, "")
+
+    @property
+    def is_of_vllm(self) -> bool:
+        """Tell whether its image is the one of vLLM, whose start is known; others may start anything."""
+        return self._image.startswith("vllm-openai:")
 
     @property
     def runs_vllm(self) -> bool:
@@ -254,6 +265,14 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
                     text = f'"{word}" {wrong}: write {meant}{equals}{value}'
                     yield (*member.where, field, at), "BadArgument", text
                     break
+    yield from _unrunnable(member)
+    yield from _unexpanded(member)
+    for at, volume in enumerate(mappings(member.pod.get("volumes"))):
+        name = mapping(volume.get("persistentVolumeClaim")).get("claimName")
+        if isinstance(name, str) and not DNS_SUBDOMAIN.fullmatch(name):
+            path = (*member.where[:-2], "volumes", at, "persistentVolumeClaim", "claimName")
+            text = f'"{name}" is no name of a claim: pods take those of their own namespace'
+            yield path, "InvalidValue", text
     image = container.get("image")
     if isinstance(image, str) and image and not _IMAGE.fullmatch(image):
         host, slash, rest = image.rpartition("://")[2].strip().rstrip(":@").partition("/")
@@ -261,6 +280,53 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
         meant = f"{host}{slash}{name.lower()}{colon}{tag}"
         hint = f"; did you mean {meant}?" if meant != image and _IMAGE.fullmatch(meant) else ""
         yield (*member.where, "image"), "BadImage", f'"{image}" is no name of an image{hint}'
+
+
+def _unrunnable(member: EngineMember) -> Iterator[PodMistake]:
+    """Yield a command that is no program, and arguments that what is started takes for something else."""
+    stated = {field: member.container.get(field) for field in ("command", "args")}
+    command, args = (
+        [str(word) for word in words] if isinstance(words, list) else [] for words in stated.values()
+    )
+    shell = command[:1] and command[0].rpartition("/")[2] in SHELLS
+    if command and command[0].startswith("-"):
+        text = f'"{command[0]}" is no program: flags belong into args'
+        yield (*member.where, "command", 0), "BadArgument", text
+    elif command and command[0] != "".join(command[0].split()):
+        text = f'"{command[0]}" is no program: write {json.dumps(command[0].split())}'
+        yield (*member.where, "command", 0), "BadArgument", text
+    elif shell and command[-1] == "-c" and args and args[0].startswith("-"):
+        text = (
+            f'{command[0]} -c takes its first argument as the script, found "{args[0]}": write it all as one'
+        )
+        yield (*member.where, "args", 0), "BadArgument", text
+    elif not command and member.is_of_vllm and args and args[0] in ("vllm", "serve"):
+        text = f'"{args[0]}" repeats what the image starts: leave it out'
+        yield (*member.where, "args", 0), "BadArgument", text
+
+
+def _unexpanded(member: EngineMember) -> Iterator[PodMistake]:
+    """Yield variables that stay as they are written, and numbers of GPUs that are none."""
+    if not member.runs_vllm or member.is_scripted:
+        return
+    for field in ("command", "args"):
+        stated = member.container.get(field)
+        for at, word in enumerate(map(str, stated if isinstance(stated, list) else ())):
+            path: FieldPath = (*member.where, field, at)
+            if match := _SHELL_VARIABLE.search(word):
+                name = match[1] or match[2]
+                text = f'"{word}": no shell expands {match[0]} here, Kubernetes takes $({name})'
+                yield path, "BadArgument", text
+            for name in _EXPANDED.findall(word):
+                if name not in member.variables and not _OF_SERVICES.fullmatch(name):
+                    text = f"there is no variable {name}{_meant(name, member.variables)}"
+                    yield path, "UnknownVariable", text
+    for flags in (TENSOR, PIPELINE, DATA):
+        flag = next((word for word in member.words if word.partition("=")[0] in flags), "").partition("=")[0]
+        value = member.flag(flags)
+        if flag and "$" not in value and not (value.isascii() and value.isdigit() and int(value)):
+            text = f"{flag} takes a whole number of at least 1, found "
+            yield member.field, "BadArgument", text + (f'"{value}"' if value else "none")
 
 
 def _of_a_gang(members: list[EngineMember]) -> Iterator[PodMistake]:
@@ -426,9 +492,12 @@ def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
     most, wanted = mapping(spec.get("placement")).get("maxReplicasPerCluster"), spec.get("replicas")
     if not clusters or not isinstance(most, int) or not isinstance(wanted, int):
         return
-    if most * len(clusters) < wanted:
+    labels = mapping(manifest.replica_template, "clusterSelector", "matchLabels").items()
+    chosen = [one for one in clusters if labels <= mapping(one.metadata.get("labels")).items()]
+    if chosen and most * len(chosen) < wanted:
         path = ("spec", "placement", "maxReplicasPerCluster")
-        message = f"{wanted} replicas are wanted, and {len(clusters)} clusters take {most} each at most"
+        take = "cluster takes" if len(chosen) == 1 else "clusters take"
+        message = f"{wanted} replicas are wanted, and {len(chosen)} {take} {most} each at most"
         yield manifest, "NeverPlaced", path, message
 
 
@@ -443,6 +512,11 @@ def _containers(manifest: Manifest) -> Iterator[Advisory]:
             if leads and member.container and member.flag(("--port",)) in ("", str(PORT)):
                 message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
                 yield manifest, "DecodePort", member.where, message
+            for flags in (TENSOR, PIPELINE, DATA, MODEL[:2], ("--port",), ("--max-model-len",)):
+                values = [value for flag in flags for value in _values_of(member.words, flag)]
+                if len(set(values)) > 1:
+                    text = f"{flags[0]} is given several times ({', '.join(values)}): the last counts"
+                    yield manifest, "GivenTwice", member.field, text
             names = [str(volume.get("name")) for volume in mappings(member.pod.get("volumes"))]
             for index, mount in enumerate(mappings(member.container.get("volumeMounts"))):
                 name = str(mount.get("name"))
@@ -459,6 +533,16 @@ def _weights(manifest: Manifest) -> Iterator[Advisory]:
         meant = f": write {rest}" if f"{scheme}://" == HUGGING_FACE else ""
         message = f'no engine loads an adapter from {scheme}://, found "{source}"{meant}'
         yield manifest, "UnknownSource", ("spec", "source"), message
+
+
+def _values_of(words: list[str], flag: str) -> list[str]:
+    """Every value that a flag is given, in order."""
+    values = []
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            values.append(value if equals else "".join(words[at + 1 : at + 2]))
+    return values
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:
