@@ -388,6 +388,42 @@ def test_an_engine_has_the_nodes_the_port_and_the_variables_that_it_counts_on(
     assert [problem["code"] for problem in problems if problem["code"] != "BadArgument"] == expected, reason
 
 
+@pytest.mark.parametrize(
+    ("container", "expected", "reason"),
+    [
+        (["--data-parallel-size=16", "--data-parallel-size-local=8"], [], "in all, and on this node"),
+        (["--data-parallel-size=16", "-dp=8"], ["GivenTwice"], "two names of one flag"),
+        (["--data-parallel-size=8", "--data-parallel-size-local=0"], [], "all ranks are on other nodes"),
+        (["--data-parallel-size=0"], ["BadArgument"], "there is one rank at least"),
+        (["-dp=x", "--data-parallel-size-local=2"], ["BadArgument"], "the other of two flags is a number"),
+        (["--data-parallel-address=$(LWS_LEADER_ADDRESS)"], [], "LeaderWorkerSet sets it"),
+        (["--data-parallel-address=$(LEADER_ADDRESS)"], ["UnknownVariable"], "nothing sets it"),
+        ([f"--tensor-parallel-size={'1' * 5_000}"], [], "more digits than Python reads"),
+        (["sh", "-c", "vllm serve a --port 8100 & proxy --port 8000"], [], "two programs have a port each"),
+    ],
+)
+def test_flags_and_variables_that_pods_of_several_nodes_have_are_no_mistakes(
+    container: list[str], expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    parent = build.deployment("chat", 1)
+    member = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]
+    starts = {"command": container} if container[0] == "sh" else {"args": ["--model=a", *container]}
+    member["template"]["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.11.2", **starts}
+    member["nodeSelector"]["devices"][0]["count"] = 16
+    problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == expected, reason
+
+
+def test_values_of_a_flag_with_two_names_are_named_in_their_order(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 1)
+    member = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]
+    container = member["template"]["spec"]["containers"][0]
+    container["args"] = ["--model=a", "-tp=8", "--tensor-parallel-size=1"]
+    problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
+    (message,) = [problem["message"] for problem in problems if problem["code"] == "GivenTwice"]
+    assert "(8, 1)" in message
+
+
 def test_a_mount_names_a_volume_of_its_template(tmp_path: Path) -> None:
     parent = build.deployment("chat", 1)
     pod = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"]

@@ -37,7 +37,7 @@ from function.cluster.drift import LiveRules, of_classes
 from function.deployment.forecast import over_guaranteed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from function.cli.admission import FieldPath
     from function.cli.worlds.manifest import Manifest, Manifests
@@ -55,10 +55,14 @@ PodMistake = tuple["FieldPath", str, str]
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp", "--num-shard")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size")
-DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp", "--dp-size")
+DATA_HERE = ("--data-parallel-size-local", "-dpl")
+DATA_IN_ALL = ("--data-parallel-size", "-dp", "--dp-size")
+DATA = (*DATA_HERE, *DATA_IN_ALL)
 ELSEWHERE = ("--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-hybrid-lb")
 """With one of these, other processes run the other ranks."""
 MODEL = ("--model", "--model-path", "--config")
+GIVEN_ONCE = (TENSOR, PIPELINE, DATA_HERE, DATA_IN_ALL, MODEL[:2], ("--port",), ("--max-model-len",))
+"""Flags, each with all of its names, of which an engine takes the last value."""
 TGI = "text-generation"
 DEFAULT_PORTS = {"sglang": "30000", TGI: "80"}
 """Where engines listen that are told no port, by how their program and image begin; vLLM listens on ours."""
@@ -82,8 +86,8 @@ _SLIPS = (
 _SHELL_VARIABLE = re.compile(r"(?<!\$)\$(?:\{(\w+)\}|([A-Z_][A-Z0-9_]*)\b)")
 """A variable as only a shell expands it: Kubernetes takes $(NAME)."""
 _EXPANDED = re.compile(r"(?<!\$)\$\((\w+)\)")
-_OF_SERVICES = re.compile(r".*_(SERVICE|PORT)(_\w+)?|MODELPLANE_\w+")
-"""Variables that a manifest does not state: of Services, and ours, which `_of_a_gang` looks at."""
+_UNSTATED = re.compile(r".*_(SERVICE|PORT)(_\w+)?|LWS_\w+|MODELPLANE_\w+")
+"""Variables that a manifest does not state: of Services and of LeaderWorkerSet, and ours (`_of_a_gang`)."""
 _PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
     rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*"
@@ -165,6 +169,15 @@ class EngineMember:
     def flag(self, names: Iterable[str]) -> str:
         """The value of the first of several flags that is given; "" for none. The last time counts."""
         return flag_value(self.words, names).strip("'\"")
+
+    def values(self, names: Collection[str]) -> list[str]:
+        """Return every value of a flag that has several names, in order; "" where none follows."""
+        values = []
+        for at, word in enumerate(self.words):
+            name, equals, value = word.partition("=")
+            if name in names:
+                values.append((value if equals else "".join(self.words[at + 1 : at + 2])).strip("'\""))
+        return values
 
     def number(self, names: Iterable[str]) -> int:
         """The value of a flag as a number; 1 where it has none."""
@@ -318,15 +331,16 @@ def _unexpanded(member: EngineMember) -> Iterator[PodMistake]:
                 text = f'"{word}": no shell expands {match[0]} here, Kubernetes takes $({name})'
                 yield path, "BadArgument", text
             for name in _EXPANDED.findall(word):
-                if name not in member.variables and not _OF_SERVICES.fullmatch(name):
+                if name not in member.variables and not _UNSTATED.fullmatch(name):
                     text = f"there is no variable {name}{_meant(name, member.variables)}"
                     yield path, "UnknownVariable", text
-    for flags in (TENSOR, PIPELINE, DATA):
-        flag = next((word for word in member.words if word.partition("=")[0] in flags), "").partition("=")[0]
-        value = member.flag(flags)
-        if flag and "$" not in value and not (value.isascii() and value.isdigit() and int(value)):
-            text = f"{flag} takes a whole number of at least 1, found "
-            yield member.field, "BadArgument", text + (f'"{value}"' if value else "none")
+    for flag in (*TENSOR, *PIPELINE, *DATA):
+        least = 0 if flag in DATA_HERE else 1  # A node that only takes requests has no rank.
+        for value in member.values((flag,))[-1:]:
+            is_whole = value.isascii() and value.isdigit() and (value.strip("0") or not least)
+            if "$" not in value and not is_whole:
+                text = f"{flag} takes a whole number of at least {least}, found "
+                yield member.field, "BadArgument", text + (f'"{value}"' if value else "none")
 
 
 def _of_a_gang(members: list[EngineMember]) -> Iterator[PodMistake]:
@@ -512,9 +526,9 @@ def _containers(manifest: Manifest) -> Iterator[Advisory]:
             if leads and member.container and member.flag(("--port",)) in ("", str(PORT)):
                 message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
                 yield manifest, "DecodePort", member.where, message
-            for flags in (TENSOR, PIPELINE, DATA, MODEL[:2], ("--port",), ("--max-model-len",)):
-                values = [value for flag in flags for value in _values_of(member.words, flag)]
-                if len(set(values)) > 1:
+            for flags in GIVEN_ONCE:
+                values = member.values(flags)
+                if len(set(values)) > 1 and not member.is_scripted:  # A script may start several programs.
                     text = f"{flags[0]} is given several times ({', '.join(values)}): the last counts"
                     yield manifest, "GivenTwice", member.field, text
             names = [str(volume.get("name")) for volume in mappings(member.pod.get("volumes"))]
@@ -533,16 +547,6 @@ def _weights(manifest: Manifest) -> Iterator[Advisory]:
         meant = f": write {rest}" if f"{scheme}://" == HUGGING_FACE else ""
         message = f'no engine loads an adapter from {scheme}://, found "{source}"{meant}'
         yield manifest, "UnknownSource", ("spec", "source"), message
-
-
-def _values_of(words: list[str], flag: str) -> list[str]:
-    """Every value that a flag is given, in order."""
-    values = []
-    for at, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name == flag:
-            values.append(value if equals else "".join(words[at + 1 : at + 2]))
-    return values
 
 
 def _base(manifest: Manifest, deployments: list[Manifest]) -> Iterator[Advisory]:
