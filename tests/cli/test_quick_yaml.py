@@ -296,6 +296,8 @@ def test_engines_that_several_items_have_are_read_as_slowly(items: list[str]) ->
             "the words stand there",
         ),
         (f"{_ENTRY}\n      name: b", "a name that is given twice"),
+        ("  spec:\n    engines:\n      >-\n    - a", "a text is not as far in as its field"),
+        ("  spec:\n    engines:\n        a\n    -", "a text goes on where the next field would begin"),
         (f"{_ENTRY}\n    engines: []", "a field that is given twice"),
         (f"{_ENTRY}\n      b:\n       c\n\n       d", "a text goes on behind an empty line"),
     ],

@@ -146,7 +146,9 @@ def _item(part: str, engines: dict[str, object], loads_all: Callable[[str], Any]
         spec = item.get("spec") if isinstance(item, dict) else None
         if isinstance(spec, dict) and spec.get("engines") == _STAND_IN:
             if match[1] not in engines:
-                [engines[match[1]]] = loads_all(f"{match[1]}\n")
+                # As far in as in the item: further out a text may begin where the item has its next field.
+                [[alone]] = loads_all(f"- spec:\n    engines:{match[1]}\n")
+                engines[match[1]] = alone["spec"]["engines"]
             spec["engines"] = engines[match[1]]
             return item
     [[whole]] = loads_all(f"- {part}\n")
