@@ -370,3 +370,7 @@ def test_an_edit_that_restarts_nothing_has_no_steps(tmp_path: Path) -> None:
     ran = run("whatif", *_edited(tmp_path, ONE, image="vllm/vllm-openai:v0.23.0"), "-o", "json")
     (chat,) = ran.data["deployments"]
     assert (chat["changed"], chat["rollout"]) == (False, {"steps": [], "paused": ""})
+
+
+def test_the_help_has_effects_of_taints_as_they_are_written() -> None:
+    assert "--taint CLUSTER=KEY[=VALUE]:NoSchedule|NoExecute[-]" in run("whatif", "--help").out

@@ -41,6 +41,10 @@ class _Pattern(click.ParamType[re.Match[str]]):
     """The form as people write it."""
     pattern: re.Pattern[str]
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
+        """Show the form as it is: click would write all of it in capitals, and effects have small letters."""
+        return self.name
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Match[str]:
         """Match the value, or say which form is expected."""
         match = self.pattern.fullmatch(value) if isinstance(value, str) else None
