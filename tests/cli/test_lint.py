@@ -276,6 +276,7 @@ def test_a_composition_calls_the_function_once(tmp_path: Path) -> None:
     ran = run("lint", write(tmp_path / "f.yaml", [composition]), "-o", "json")
     (problem,) = ran.data["problems"]
     assert (problem["code"], problem["object"].endswith("step again")) == ("StepTwice", True)
+    assert "replica" not in problem["message"], "the Composition of clusters may have them, too"
 
 
 def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:

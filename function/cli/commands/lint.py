@@ -172,9 +172,7 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
     for manifest in manifests.step_inputs:
         composition = manifest.holder.rpartition(", step ")[0]
         if steps_before.setdefault((manifest.file, composition), manifest) is not manifest:
-            message = (
-                "an earlier step of the Composition is of this function too, and each places all replicas"
-            )
+            message = "an earlier step of the Composition is of this function too, and each composes all"
             yield _problem(manifest, (), level=WARNING, code="StepTwice", message=message)
     for manifest, code, path, message in advisories(manifests):
         yield _problem(manifest, path, level=WARNING, code=code, message=message)
