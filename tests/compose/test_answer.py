@@ -89,6 +89,7 @@ def test_a_replica_that_crossplane_lost_sight_of_is_desired_once_more_to_leave(
     assert ("replica-c-0" in answer.replicas) is again, reason
     if again:
         assert answer.replicas["replica-c-0"]["spec"] == lost["spec"]
+        assert "replica-c-0" in answer.ready, "the deployment does not wait for what leaves it"
         assert "replica-c-0" not in run(made.but(observed=build.observed(*own_replicas))).replicas
 
 

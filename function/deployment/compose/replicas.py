@@ -450,7 +450,8 @@ def unreferenced(decision: Decision) -> dict[str, Desired]:
     for ever. Desired once more it is observed, and leaves in a later pass. One that was deleted a moment ago
     looks the same in a list of before: it goes on leaving, or is created again and leaves like any other.
     (An answer cannot state its uid against that: Crossplane would write it into references, which have none.)
-    Where something is placed, the pass after it does this.
+    Where something is placed, the pass after it does this. All count as ready: Crossplane calls a composite
+    not Ready for any resource that is not, and nobody waits for one that leaves.
     """
     deployment = decision.inputs.deployment
     again = {}
@@ -464,7 +465,7 @@ def unreferenced(decision: Decision) -> dict[str, Desired]:
         except Unreadable:
             continue
         resource = as_observed(own_replica.document, kind=KIND, namespace=deployment.namespace)
-        again[own_replica.key] = Desired(resource)
+        again[own_replica.key] = Desired(resource, ready=True)
     return again
 
 
