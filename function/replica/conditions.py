@@ -125,7 +125,7 @@ def _vouched(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _was_running(request: Request, status: Mapping[str, Any], updated: Condition) -> bool:
-    """Whether the workloads in doubt are those of the present spec, by what the status of before says.
+    """Tell if the workloads in doubt are those of the present spec, by what the status of before says.
 
     Without a digest there is the condition of before alone, and an edit since then is not seen by it.
     """
