@@ -111,8 +111,8 @@ def describe_cluster(
         complain(["no label tells these nodes apart; label them first:"], "note")
     for pool in without:
         # kubectl changes no label that is there without being told to.
-        end_ = " --overwrite" if any(labels.get(node) for node in pool.nodes) else ""
-        click.echo(f"kubectl label nodes {' '.join(pool.nodes)} {POOL}={pool.name}{end_}", err=True)
+        flag = " --overwrite" if any(labels.get(node) for node in pool.nodes) else ""
+        click.echo(f"kubectl label nodes {' '.join(pool.nodes)} {POOL}={pool.name}{flag}", err=True)
     end(errors, findings=bool(without))
 
 
