@@ -17,7 +17,7 @@ from tests.support import scale
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
 def test_changes_keep_within_their_budgets_and_come_to_rest(number: int) -> None:
-    for seed in scale.batch(number, quick=48, gate=1_000, soak=5_000):
+    for seed in scale.batch(number, quick=32, gate=1_000, soak=5_000):
         try:
             rollouts.live(seed, weather=(USUAL, USUAL, STORM, FOG)[seed // scale.BATCHES % 4])
         except BrokenPromise as broken:

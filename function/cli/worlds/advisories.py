@@ -83,8 +83,8 @@ _SLIPS = (
     (re.compile(r"^(--.*?\w)\s+(?=\S)", re.DOTALL), r"\1=", "is a flag and its value as one argument"),
 )
 """Arguments that vLLM refuses: how each begins, what is meant there, and what is wrong."""
-_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(?:\{(\w+)\}|([A-Z_][A-Z0-9_]*)\b)")
-"""A variable as only a shell expands it: Kubernetes takes $(NAME)."""
+_SHELL_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)\}|(?:^|=)\$([A-Z_][A-Z0-9_]*)$")
+"""A variable as only a shell expands it: Kubernetes takes $(NAME). A key may have a dollar sign within."""
 _EXPANDED = re.compile(r"(?<!\$)\$\((\w+)\)")
 _UNSTATED = re.compile(r".*_(SERVICE|PORT)(_\w+)?|LWS_\w+|MODELPLANE_\w+")
 """Variables that a manifest does not state: of Services and of LeaderWorkerSet, and ours (`_of_a_gang`)."""
@@ -328,7 +328,8 @@ def _unexpanded(member: EngineMember) -> Iterator[PodMistake]:
             path: FieldPath = (*member.where, field, at)
             if match := _SHELL_VARIABLE.search(word):
                 name = match[1] or match[2]
-                text = f'"{word}": no shell expands {match[0]} here, Kubernetes takes $({name})'
+                meant = match[0].lstrip("=")
+                text = f'"{word}": no shell expands {meant} here, Kubernetes takes $({name})'
                 yield path, "BadArgument", text
             for name in _EXPANDED.findall(word):
                 if name not in member.variables and not _UNSTATED.fullmatch(name):
