@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulate import gateway
 from tests.simulate.provider import Provider
-from tests.support.crossplane import ControlPlane, Name, Step, copied, fresh_copy, name_of
+from tests.support.crossplane import WATCHING, ControlPlane, Name, Step, copied, fresh_copy, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ Plain = dict[str, Any]
 
 COMPOSITES = ("ModelDeployment", "ModelEndpoint", "ModelReplica", "ModelService")
 ROUND = 70.0
-"""Seconds: longer than any answer lives whose requirements nobody watches."""
+"""Seconds of a round: longer than an answer lives where Crossplane does not watch what it requires."""
 
 
 @dataclass
@@ -73,6 +73,8 @@ class ClosedLoop:
     def round(self) -> bool:
         """Let everybody act, and say whether anything changed. Raises AssertionError."""
         before = self.state()
+        if self.version >= WATCHING:
+            self.plane.resync()  # What is at rest is not asked again by the time.
         self.plane.run(ROUND)
         self.provider.act()
         for cluster in self.clusters.values():

@@ -14,7 +14,7 @@ import pytest
 from function.api.names import PAUSED_ANNOTATION
 from function.objects import MEMBERSHIP_LABEL
 from tests.replica.build import config
-from tests.simulate.chain import ClosedLoop
+from tests.simulate.chain import COMPOSITES, ClosedLoop
 from tests.simulate.workers import Cluster, condition, image_of
 from tests.support import build
 from tests.support.crossplane import VERSIONS, name_of
@@ -183,8 +183,19 @@ def test_a_withdrawn_status_loses_nothing(shape: str) -> None:
     assert reason(made, "ModelAccepted") == "Accepted"
 
 
-def test_a_requirement_that_does_not_arrive_loses_nothing() -> None:
-    made = plane(gang())
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_composite_is_reconciled_in_a_round(version: str) -> None:
+    made = plane(gang(), version=version)
+    made.settle()
+    made.plane.forget_counts()
+    made.round()
+    assert {name.kind for name in made.plane.composites} == {*COMPOSITES} - {"ModelService"}
+    assert not [name for name, of in made.plane.composites.items() if not of.counts["reconciles"]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_requirement_that_does_not_arrive_loses_nothing(version: str) -> None:
+    made = plane(gang(), version=version)
     made.settle()
     before = set(made.plane.objects)
     made.plane.withheld = {"cluster", "clusters", "all-replicas"}
