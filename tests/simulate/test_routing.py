@@ -109,16 +109,15 @@ def reason(made: ClosedLoop, kind: str) -> str:
 
 
 def keeps_backends(made: ClosedLoop) -> None:
-    """From now on every version of the route has backends, if it has some now, and nobody deletes it."""
+    """From the first with backends on every version of the route has some; and nobody ever deletes it."""
     held = route(made)
-    if held is None or not gateway.backends(held):
-        return
 
     def hear(plain: Plain) -> None:
         assert plain["kind"] != "HTTPRoute" or gateway.backends(plain)
 
-    made.hearer = hear
-    assert name_of(held) not in made.deleted
+    if held is not None and gateway.backends(held):
+        made.hearer = hear
+    assert "HTTPRoute" not in {name.kind for name in made.deleted}, "the route was deleted"
 
 
 def never_empty(made: ClosedLoop) -> None:
@@ -149,6 +148,14 @@ def test_a_deployment_becomes_one_address() -> None:
     assert condition(of_service(made), "Ready") == "True"
     for plain in (*made.of_kind("ModelEndpoint"), *made.of_kind("ModelDeployment")):
         assert condition(plain, "Ready") == "True", plain["metadata"]["name"]
+
+
+def test_a_route_that_leaves_is_noticed() -> None:
+    made = plane(elsewhere(priority=1))
+    never_empty(made)
+    made.plane.delete(name_of(of_service(made)), by_hand=True)
+    with pytest.raises(AssertionError, match="the route was deleted"):
+        never_empty(made)
 
 
 def test_a_replica_that_fails_gives_its_share_away_and_gets_it_back() -> None:
