@@ -11,7 +11,7 @@ import pytest
 from tests.history.judge import judge
 from tests.history.lives import ordered
 from tests.simulate import swarm
-from tests.simulate.swarm import CROWDED, USUAL, WINDOW, Day
+from tests.simulate.swarm import CROWDED, SMALL, USUAL, WINDOW, Day
 from tests.simulate.whole import PressingDay, WholeDay
 from tests.support import scale
 from tests.support.crossplane import Name
@@ -82,6 +82,17 @@ def test_a_copy_that_answers_otherwise_than_before_is_complained_of(monkeypatch:
     assert (day.ask(b"another"), day.complaints) == (b"1", [])
     day.ask(b"a request")
     assert day.complaints == ["at 0 s: one request has two answers"]
+
+
+def test_what_the_provider_complains_of_is_said_when_it_happens() -> None:
+    """Days of two releases leave out what happened while the earlier one answered."""
+    day = WholeDay(1, sizes=(SMALL,))
+    day.provider.complaints.append("a Secret left")
+    day.look()
+    assert "a Secret left" in day.complaints[0]
+    day.complaints.clear()
+    day.look()
+    assert not day.complaints
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,7 @@ class WholeDay(Day):
         self.provider.act()
         for words in self.provider.complaints:
             self.complain(words)
+        self.provider.complaints.clear()
         for where, cluster in sorted(self.remote.items()):
             sleeps = self.asleep[where] = max(0, self.asleep.get(where, 0) - 1)
             idle = {place for place in cluster.objects if sleeps or self._late(self.is_late[1])}
