@@ -175,7 +175,7 @@ class Teams(Contest):
         return plain
 
     def comes_first(self, deployment: Plain) -> bool:
-        """Who has no class that preempts comes first, and borrows what the first team is guaranteed."""
+        """Tell who cannot preempt, but for the first team's without a class: these borrow what is its own."""
         named, team = class_of(deployment["spec"]), deployment["metadata"]["namespace"]
         return named not in PREEMPTS and (team != NAMESPACES[0] or named != "")
 

@@ -66,7 +66,7 @@ class Driven(ControlPlane):
         self.listed: Store | None = None
         """The replicas as lists have them; None: as they are."""
         self.observed: Store | None = None
-        """The replicas as they are observed, but for those that it lacks; None: as they are."""
+        """The replicas as they are observed; others are read past the cache. None: as they are."""
         self.fails: Source | None = None
         """While it is there Crossplane dies on its way: it applied some of what is desired, and no status."""
         for plain in objects:

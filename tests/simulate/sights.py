@@ -170,9 +170,9 @@ class Sights:
         """
         lowest = -1 if standing(replica) == "Borrowed" else rank(day, replica)
         cluster, since = replica["spec"]["clusterName"], day.plane.now - 2 * WINDOW
-        namespaces = {owner(replica)[0]} if in_team else {of for _, _, _, of in self.waits}
+        team, _ = owner(replica)
         return any(
-            at >= since and where == cluster and value > lowest and of in namespaces
+            at >= since and where == cluster and value > lowest and (of == team or not in_team)
             for at, where, value, of in self.waits
         )
 

@@ -43,7 +43,7 @@ STILL = frozenset(range(max(size.events for size in SIZES)))
 """Left out of a day, these leave one on which nothing happens."""
 COPIES = 2
 """Of each release."""
-LATE = float("inf")
+NEVER = float("inf")
 HANDED = 240.0
 """Seconds until the fleet is handed on."""
 PICKER, NOTES = "-epp", (NOTE, WAS_READY)
@@ -85,7 +85,7 @@ class TwoReleases(WholeDay):
     course: Course = COURSES["upgraded"]
     asked: Release = THIS
     """The release that was asked last."""
-    alone: float = LATE
+    alone: float = NEVER
     """Since when this release answers alone."""
     answering: list[tuple[list[Copy], dict[bytes, bytes], Release]] = field(default_factory=list)
     """Copies of each release that answers, and what they answered."""
@@ -111,7 +111,7 @@ class TwoReleases(WholeDay):
         releases = {"this": (THIS,), "earlier": (self.before,), "both": (self.before, THIS)}[which]
         self.answering = [([release.started() for _ in range(COPIES)], {}, release) for release in releases]
         self.order = cycle(range(len(releases)))
-        self.alone = min(self.alone, self.plane.now) if releases == (THIS,) else LATE
+        self.alone = min(self.alone, self.plane.now) if releases == (THIS,) else NEVER
         self.plane.failures = (Away, Unsettled) if which == "both" else (Away,)
 
     def compose(self, release: Release) -> None:
@@ -153,7 +153,7 @@ class TwoReleases(WholeDay):
 
     def complain(self, words: str) -> None:
         """Complain of this release alone: what the earlier one did wrong may be why there is a later one."""
-        if self.alone < LATE:
+        if self.alone < NEVER:
             super().complain(words)
 
     def calm(self) -> None:
