@@ -290,7 +290,7 @@ DEFECTS: dict[str, Defect] = {
         _believe_deployments, _rollouts(STORM, "a pod", "copies"), enough=MOST
     ),
     "what was asked for is believed": Defect(
-        _believe_what_was_asked, _rollouts(STORM, "a gang", "gangs"), enough=2, first=24
+        _believe_what_was_asked, _rollouts(STORM, "a gang", "gangs"), lives=32
     ),
     "KServe is believed": Defect(_believe_kserve, _rollouts(STORM, "KServe", "KServe gang"), enough=MOST),
     "a digest stays when the evidence turns": Defect(_keep_the_digest, _rollouts(FOG), "serve", enough=3),
