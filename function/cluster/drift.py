@@ -445,7 +445,7 @@ class Likeness:
 
 
 class Judgement(NamedTuple):
-    """What an entry finds on the nodes that it cannot tell apart."""
+    """The verdict of an entry on nodes that it cannot tell apart."""
 
     fitting: int
     """Devices that satisfy it."""

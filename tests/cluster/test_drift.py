@@ -384,15 +384,21 @@ def test_what_keeps_pods_off_the_devices(
     assert found_kinds == expected, (reason, pool.findings)
 
 
-def test_a_device_is_held_against_an_entry_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """3,000 nodes and a class of 16 entries took nearly six CPU seconds."""
-    compared, kinds_fit = [], drift_module.kinds_fit
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The kinds of the devices that were held against an entry so far."""
+    counted, kinds_fit = list[tuple[str, ...]](), drift_module.kinds_fit
 
     def counting(wanted: tuple[str, ...], kind: tuple[str, ...]) -> bool:
-        compared.append(kind)
+        counted.append(kind)
         return kinds_fit(wanted, kind)
 
     monkeypatch.setattr(drift_module, "kinds_fit", counting)
+    return counted
+
+
+def test_a_device_is_held_against_an_entry_once(compared: list[tuple[str, ...]]) -> None:
+    """3,000 nodes and a class of 16 entries took nearly six CPU seconds."""
     assert kinds(published(), WHOLE, NODE) == set()
     assert len(compared) == len(devices(H200, 2))
 
@@ -408,15 +414,8 @@ def _labelled(name: str) -> Plain:
     return {"metadata": {"name": name, "labels": {"role": "gpu"}}}
 
 
-def test_nodes_of_a_kind_are_held_against_an_entry_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_of_a_kind_are_held_against_an_entry_once(compared: list[tuple[str, ...]]) -> None:
     """Eight pools that select the same 3,000 nodes took 15 CPU seconds: every device was compared again."""
-    compared, kinds_fit = [], drift_module.kinds_fit
-
-    def counting(wanted: tuple[str, ...], kind: tuple[str, ...]) -> bool:
-        compared.append(kind)
-        return kinds_fit(wanted, kind)
-
-    monkeypatch.setattr(drift_module, "kinds_fit", counting)
     names = [f"n{number}" for number in range(20)]
     slices = [resource_slice(name, devices(H200, 8)) for name in names]
     pools = [f"p{number}" for number in range(3)]

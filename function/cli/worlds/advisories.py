@@ -120,6 +120,12 @@ class EngineMember:
         """The variables of its environment whose values the manifest states."""
         self.variables = {str(one.get("name")) for one in stated}
         """The names of all of them."""
+        self.written: dict[FieldPath, str] = {}
+        """The words of its command and its arguments, as they are written, by where."""
+        for part in ("command", "args"):
+            words = self.container.get(part)
+            for at, word in enumerate(words if isinstance(words, list) else ()):
+                self.written[*self.where, part, at] = str(word)
         self.words = self._words()
         """The words that start the container, one by one: arguments may stand in the script of a shell."""
         self._image = str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
@@ -127,14 +133,12 @@ class EngineMember:
 
     def _words(self) -> list[str]:
         """Split its command line, with the variables put in."""
-        stated = (self.container.get(field) for field in ("command", "args"))
-        given = [str(word) for words in stated if isinstance(words, list) for word in words]
         expanded = (
             _VARIABLE.sub(
                 lambda match: self._variables.get(next(filter(None, match.groups())), match[0]),
                 word.replace("\\\n", " "),
             )
-            for word in given
+            for word in self.written.values()
         )
         return [_dashed(part.strip("'\"")) for word in expanded for part in word.split()]
 
@@ -267,17 +271,13 @@ def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
 
 def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
     """Yield arguments that vLLM refuses for how they are written, and an image that no runtime pulls."""
-    container = member.container
-    for field in ("command", "args") if member.runs_vllm and not member.is_scripted else ():
-        stated = container.get(field)
-        for at, word in enumerate(stated if isinstance(stated, list) else ()):
-            flag, equals, value = str(word).partition("=")
-            for pattern, right, wrong in _SLIPS:
-                meant, slips = pattern.subn(right, flag)
-                if slips:
-                    text = f'"{word}" {wrong}: write {meant}{equals}{value}'
-                    yield (*member.where, field, at), "BadArgument", text
-                    break
+    for path, word in member.written.items() if member.runs_vllm and not member.is_scripted else ():
+        flag, equals, value = word.partition("=")
+        for pattern, right, wrong in _SLIPS:
+            meant, slips = pattern.subn(right, flag)
+            if slips:
+                yield path, "BadArgument", f'"{word}" {wrong}: write {meant}{equals}{value}'
+                break
     yield from _unrunnable(member)
     yield from _unexpanded(member)
     for at, volume in enumerate(mappings(member.pod.get("volumes"))):
@@ -286,7 +286,7 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
             path = (*member.where[:-2], "volumes", at, "persistentVolumeClaim", "claimName")
             text = f'"{name}" is no name of a claim: pods take those of their own namespace'
             yield path, "InvalidValue", text
-    image = container.get("image")
+    image = member.container.get("image")
     if isinstance(image, str) and image and not _IMAGE.fullmatch(image):
         host, slash, rest = image.rpartition("://")[2].strip().rstrip(":@").partition("/")
         name, colon, tag = rest.partition(":")
@@ -297,9 +297,8 @@ def _unstartable(member: EngineMember) -> Iterator[PodMistake]:
 
 def _unrunnable(member: EngineMember) -> Iterator[PodMistake]:
     """Yield a command that is no program, and arguments that what is started takes for something else."""
-    stated = {field: member.container.get(field) for field in ("command", "args")}
     command, args = (
-        [str(word) for word in words] if isinstance(words, list) else [] for words in stated.values()
+        [word for path, word in member.written.items() if path[-2] == part] for part in ("command", "args")
     )
     shell = command[:1] and command[0].rpartition("/")[2] in SHELLS
     if command and command[0].startswith("-"):
@@ -322,19 +321,15 @@ def _unexpanded(member: EngineMember) -> Iterator[PodMistake]:
     """Yield variables that stay as they are written, and numbers of GPUs that are none."""
     if not member.runs_vllm or member.is_scripted:
         return
-    for field in ("command", "args"):
-        stated = member.container.get(field)
-        for at, word in enumerate(map(str, stated if isinstance(stated, list) else ())):
-            path: FieldPath = (*member.where, field, at)
-            if match := _SHELL_VARIABLE.search(word):
-                name = match[1] or match[2]
-                meant = match[0].lstrip("=")
-                text = f'"{word}": no shell expands {meant} here, Kubernetes takes $({name})'
-                yield path, "BadArgument", text
-            for name in _EXPANDED.findall(word):
-                if name not in member.variables and not _UNSTATED.fullmatch(name):
-                    text = f"there is no variable {name}{_meant(name, member.variables)}"
-                    yield path, "UnknownVariable", text
+    for path, word in member.written.items():
+        if match := _SHELL_VARIABLE.search(word):
+            name, meant = match[1] or match[2], match[0].lstrip("=")
+            text = f'"{word}": no shell expands {meant} here, Kubernetes takes $({name})'
+            yield path, "BadArgument", text
+        for name in _EXPANDED.findall(word):
+            if name not in member.variables and not _UNSTATED.fullmatch(name):
+                text = f"there is no variable {name}{_meant(name, member.variables)}"
+                yield path, "UnknownVariable", text
     for flag in (*TENSOR, *PIPELINE, *DATA):
         least = 0 if flag in DATA_HERE else 1  # A node that only takes requests has no rank.
         for value in member.values((flag,))[-1:]:

@@ -460,12 +460,9 @@ def unreferenced(decision: Decision) -> dict[str, Desired]:
         ours = bool(replica.owner) and replica.owner == deployment.metadata.uid
         if own_replica.observed or own_replica.terminating or not ours:
             continue
-        try:
-            own_replica.document.plain()
-        except Unreadable:
-            continue
-        resource = as_observed(own_replica.document, kind=KIND, namespace=deployment.namespace)
-        again[own_replica.key] = Desired(resource, ready=True)
+        resource = _resource(deployment, Kept(own_replica))
+        if resource is not None:
+            again[own_replica.key] = Desired(resource, ready=True)
     return again
 
 
