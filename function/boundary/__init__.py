@@ -70,7 +70,7 @@ def _initialiser(made: Any) -> Callable[..., None]:
         scope: dict[str, Any] = {"MISSING": MISSING}
         parameters, lines = ["self"], ["pass"]
         for item in fields(made):
-            name, default = item.name, f"_{item.name}"
+            name, default = item.name, f"__default_{item.name}"
             anew = item.default_factory is not MISSING
             scope[default] = item.default_factory if anew else item.default
             value = f"{default}()" if anew else default

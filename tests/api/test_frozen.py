@@ -93,6 +93,14 @@ def test_a_wrong_call_is_refused_in_the_words_of_python(
     assert len({*refusals}) == 1
 
 
+def test_a_field_may_be_called_like_another_with_an_underscore() -> None:
+    class Held:
+        labels: list[str] = field(default_factory=list)
+        _labels: int = 1
+
+    assert frozen(Held)().labels == []
+
+
 def test_a_class_keeps_the_methods_it_has() -> None:
     class Held:
         name: str
